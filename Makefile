@@ -1,0 +1,46 @@
+# Every target does its own set-up in .venv; only Python 3.11 or later and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-all lint format bench clean
+
+$(VENV)/core: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+# torch by its exact version: a bare "torch" pulls gigabytes of CUDA libraries on Linux
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $@
+
+$(VENV)/all: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet -e ".[dev,torch,dask,parquet,table,report,onnx]"
+	touch $@
+
+demo: $(VENV)/core
+	$(BIN)/python -m pilae.demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/all
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/dev
+	$(BIN)/python -m benchmarks.paper_network
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

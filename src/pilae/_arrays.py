@@ -1,0 +1,198 @@
+"""Array library, device and dtype: the only file that names torch or cupy.
+
+Everything below this file is written against the array API standard. The handful of operations the standard
+lacks (triangular solves, writing on a diagonal, reading the bits of a float) are here, one function each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import array_api_compat as compat
+import numpy as np
+import scipy.linalg
+import scipy.special
+from array_api_compat import numpy as numpy_namespace
+
+Array = Any
+
+
+class Space(NamedTuple):
+    """Where arrays live: an array namespace and a device."""
+
+    xp: Any
+    device: Any
+
+    def asarray(self, x: Array, dtype: str | None = None) -> Array:
+        """x here, as `dtype` ("float32", ...; None keeps it). Copies only when something must change."""
+        xp = self.xp
+        kind = None if dtype is None else getattr(xp, dtype)
+        if not is_foreign(x):
+            x = np.asarray(x)
+            if xp is numpy_namespace:
+                return x if kind is None else x.astype(kind, copy=False)
+            if dtype is not None:
+                x = x.astype(dtype, copy=False)
+            # torch warns about read-only NumPy memory and cannot take negative strides
+            x = np.require(x, requirements=["C", "W"])
+            return xp.asarray(x, device=self.device)
+        if space_of(x) != self:
+            return self.asarray(to_numpy(x), dtype)
+        return x if kind is None else xp.astype(x, kind, copy=False)
+
+    def describe(self) -> str:
+        """The name of the library and device, for error sentences."""
+        name = self.xp.__name__.removeprefix("array_api_compat.").split(".")[0]
+        return name if self.device in (None, "cpu") else f"{name} on {self.device}"
+
+
+NUMPY = Space(numpy_namespace, "cpu")
+
+
+def is_foreign(x: Any) -> bool:
+    """True for an array of the array API standard that is not NumPy's (torch, CuPy, array-api-strict, ...)."""
+    return compat.is_array_api_obj(x) and not isinstance(x, (np.ndarray, np.generic))
+
+
+def space_of(x: Any) -> Space:
+    """Namespace and device of x; lists, DataFrames and sparse matrices count as NumPy."""
+    return Space(compat.array_namespace(x), compat.device(x)) if is_foreign(x) else NUMPY
+
+
+def space_for(x: Any, device: str | None) -> Space:
+    """Where to compute: where x lives, unless `device` names another place (then through torch)."""
+    here = space_of(x)
+    if device is None or str(here.device) == device:
+        return here
+    try:
+        import torch
+        from array_api_compat import torch as torch_namespace
+    except ImportError as error:
+        raise ImportError(f"device={device!r} needs PyTorch; install it with: pip install 'pilae[torch]'") from error
+    return Space(torch_namespace, torch.device(device))
+
+
+def namespace(x: Array) -> Any:
+    """The array API namespace of x (NumPy's for anything else)."""
+    return space_of(x).xp
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """x as a NumPy array, copied from its device if need be."""
+    if not is_foreign(x):
+        return np.asarray(x)
+    if compat.is_torch_array(x):
+        return x.detach().cpu().numpy()
+    if compat.is_cupy_array(x):
+        return x.get()
+    return np.asarray(compat.to_device(x, "cpu") if "cpu" in str(compat.device(x)).lower() else x)
+
+
+def float_name(x: Array) -> str:
+    """ "float32" for float32 arrays, "float64" for everything else: integers are computed in float64."""
+    return "float32" if str(x.dtype).endswith("float32") else "float64"
+
+
+def is_numeric(x: Array) -> bool:
+    """True when the dtype is boolean, integer or real floating."""
+    return space_of(x).xp.isdtype(x.dtype, ("bool", "integral", "real floating"))
+
+
+def plus_diagonal(G: Array, value: float) -> Array:
+    """G + value * I as a new array."""
+    if isinstance(G, np.ndarray):
+        A = G.copy()
+        A.flat[:: A.shape[0] + 1] += value
+        return A
+    if compat.is_torch_array(G):
+        T = G.clone()
+        T.diagonal().add_(value)
+        return T
+    xp, device = space_of(G)
+    return G + value * xp.eye(G.shape[0], dtype=G.dtype, device=device)
+
+
+def diagonal(G: Array) -> Array:
+    """A copy of the diagonal of G."""
+    return namespace(G).linalg.diagonal(G) + 0.0
+
+
+def cholesky(A: Array) -> Array | None:
+    """Lower factor L of A = L L', or None when A is not positive definite. A may be overwritten."""
+    if isinstance(A, np.ndarray):
+        try:
+            # the transpose of a C-ordered symmetric matrix is Fortran-ordered: LAPACK works in place
+            return scipy.linalg.cholesky(A.T, lower=False, overwrite_a=True, check_finite=False).T
+        except np.linalg.LinAlgError:
+            return None
+    xp = namespace(A)
+    if compat.is_torch_array(A):
+        L, info = xp.linalg.cholesky_ex(A)
+        return L if int(info) == 0 else None
+    try:
+        L = xp.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
+    return L if bool(xp.all(xp.isfinite(diagonal(L)))) else None
+
+
+def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Solve L Y = B, or L' Y = B, for a lower triangular L."""
+    if isinstance(L, np.ndarray):
+        return scipy.linalg.solve_triangular(L, B, lower=True, trans=int(transposed), check_finite=False)
+    xp = namespace(L)
+    if compat.is_torch_array(L):
+        A = L.mT if transposed else L
+        return xp.linalg.solve_triangular(A, B, upper=transposed)
+    if compat.is_cupy_array(L):
+        from cupyx.scipy.linalg import solve_triangular as solve
+
+        return solve(L, B, lower=True, trans=int(transposed), check_finite=False)
+    return xp.linalg.solve(L.mT if transposed else L, B)
+
+
+def bits(X: Array) -> np.ndarray:
+    """The float32 bytes of X as uint64 values in NumPy, one per entry, most telling byte lowest.
+
+    Byte order is reversed because sums modulo 2**64 only carry upwards: values that differ in their sign or
+    exponent alone must differ in low bits.
+    """
+    with np.errstate(over="ignore"):  # beyond float32's range is infinity, still a key
+        x = to_numpy(X).astype(np.float32) + np.float32(0)  # -0.0 counts as 0.0
+    return x.view(np.uint32).byteswap().astype(np.uint64)
+
+
+def expit(x: Array) -> Array:
+    """Logistic function, stable for large |x|."""
+    if isinstance(x, np.ndarray):
+        return scipy.special.expit(x)
+    return 0.5 * (namespace(x).tanh(0.5 * x) + 1.0)
+
+
+def erf(x: Array) -> Array:
+    """Error function (not in the standard)."""
+    if compat.is_torch_array(x):
+        import torch
+
+        return torch.erf(x)
+    if compat.is_cupy_array(x):
+        from cupyx.scipy.special import erf as cupy_erf
+
+        return cupy_erf(x)
+    result = scipy.special.erf(to_numpy(x))
+    return result if isinstance(x, np.ndarray) else space_of(x).asarray(result)
+
+
+def take_rows(X: Array, rows: np.ndarray) -> Array:
+    """X[rows] for integer row numbers held in NumPy."""
+    if not is_foreign(X):
+        return X[rows]
+    space = space_of(X)
+    return space.xp.take(X, space.asarray(rows), axis=0)
+
+
+def contiguous(x: Array) -> Array:
+    """x in C order (tied weights come as transposes)."""
+    if compat.is_torch_array(x):
+        return x.contiguous()
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x

@@ -1,0 +1,321 @@
+"""Parameters and inputs: every error sentence a user can meet before the arithmetic starts."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from . import _arrays
+from ._arrays import Array, Space, is_foreign, space_of, to_numpy
+from .activations import ACTIVATIONS
+
+MAX_COLUMNS = 20_000
+
+
+@contextlib.contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was when anything, Ctrl-C included, goes wrong inside."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+# ---------------------------------------------------------------------------------------------- parameters
+
+
+def bad(estimator: Any, name: str, must: str) -> ValueError:
+    """scikit-learn's sentence for a wrong parameter."""
+    value = getattr(estimator, name)
+    return ValueError(f"The {name!r} parameter of {type(estimator).__name__} must be {must}. Got {value!r} instead.")
+
+
+def check_choice(estimator: Any, name: str, choices: tuple[Any, ...]) -> None:
+    value = getattr(estimator, name)
+    if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
+        raise bad(estimator, name, "one of " + ", ".join(repr(c) for c in choices))
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and not math.isnan(value)
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def check_number(
+    estimator: Any, name: str, choices: tuple[Any, ...] = (), low: float = 0.0, *, infinite: bool = False
+) -> None:
+    value = getattr(estimator, name)
+    if any(isinstance(value, type(c)) and value == c for c in choices):
+        return
+    if not is_number(value) or value < low or (math.isinf(value) and not infinite):
+        words = "".join(f"{c!r}, " for c in choices) + ("or " if choices else "")
+        range_ = f"a number of at least {low:g}" + (" (float('inf') included)" if infinite else "")
+        raise bad(estimator, name, words + range_)
+
+
+def check_count(estimator: Any, name: str, choices: tuple[Any, ...] = (), low: int = 1) -> None:
+    value = getattr(estimator, name)
+    if any(isinstance(value, type(c)) and value == c for c in choices):
+        return
+    if not is_integer(value) or value < low:
+        words = "".join(f"{c!r}, " for c in choices) + ("or " if choices else "")
+        raise bad(estimator, name, words + f"an integer of at least {low}")
+
+
+def check_width(estimator: Any) -> None:
+    """width: "auto", "rank", "decay", ("rank", alpha), ("decay", beta), an int or a list of ints."""
+    value = estimator.width
+    if isinstance(value, str) and value in ("auto", "rank", "decay"):
+        return
+    if is_integer(value) and value >= 1:
+        return
+    if isinstance(value, (list, np.ndarray)) and len(value) and all(is_integer(v) and v >= 1 for v in value):
+        return
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in ("rank", "decay"):
+        low = 0 if value[0] == "rank" else 1e-12
+        if is_number(value[1]) and low <= value[1] <= 1:
+            return
+    if isinstance(value, tuple) and len(value) and all(is_integer(v) and v >= 1 for v in value):
+        return
+    raise bad(
+        estimator,
+        "width",
+        "'auto', 'rank', 'decay', ('rank', alpha) or ('decay', beta) with a number from 0 to 1, a positive "
+        "integer, or a list of positive integers",
+    )
+
+
+def check_network(estimator: Any) -> None:
+    """The parameters every network of autoencoders shares."""
+    check_count(estimator, "depth", ("auto",), low=0)
+    check_width(estimator)
+    check_count(estimator, "max_depth", low=0)
+    check_layer(estimator)
+    check_choice(estimator, "input_scaling", ("auto", "none", "standard"))
+    growth = estimator.growth
+    if not (growth in ("loo", "rank") if isinstance(growth, str) else is_number(growth) and 0 <= growth < 1):
+        raise bad(estimator, "growth", "'loo', 'rank' or a number from 0 to 1 (the fraction of N in the rank rule)")
+    if isinstance(estimator.width, (list, np.ndarray)) or (
+        isinstance(estimator.width, tuple) and not isinstance(estimator.width[0], str)
+    ):
+        n_layers = len(estimator.width)
+        if estimator.depth not in ("auto", n_layers):
+            raise ValueError(
+                f"'width' lists {n_layers} layers but 'depth' is {estimator.depth!r}: a list fixes the depth, so leave "
+                f"depth='auto' or set depth={n_layers}."
+            )
+
+
+def check_layer(estimator: Any) -> None:
+    """The parameters of one autoencoder layer."""
+    check_choice(estimator, "encoder", ("rows", "truncated"))
+    check_choice(estimator, "anchors", ("spread", "first"))
+    check_number(estimator, "encoder_ridge", ("auto",), infinite=True)
+    check_choice(estimator, "activation", tuple(ACTIVATIONS))
+    gain = estimator.gain
+    positive = (
+        isinstance(gain, (tuple, list)) and len(gain) == 2 and all(is_number(g) and 0 < g < math.inf for g in gain)
+    )
+    if gain is not None and not positive:
+        raise bad(estimator, "gain", "None or a pair of positive numbers such as (4, 1)")
+    check_number(estimator, "decoder_ridge")
+
+
+def check_running(estimator: Any) -> None:
+    """Where and how to compute."""
+    check_count(estimator, "fit_rows", (None,), low=2)
+    check_choice(estimator, "dtype", (None, "float32", "float64"))
+    check_count(estimator, "block_rows", ("auto",))
+    if estimator.device is not None and not isinstance(estimator.device, str):
+        raise bad(estimator, "device", "None or the name of a device such as 'cuda'")
+    if not is_number(estimator.verbose) and not isinstance(estimator.verbose, bool):
+        raise bad(estimator, "verbose", "0 or 1")
+
+
+def seed_of(random_state: Any) -> int:
+    """One integer from random_state; None counts as 0, so that the default is deterministic."""
+    if random_state is None:
+        return 0
+    if is_integer(random_state):
+        if random_state < 0:
+            raise ValueError(
+                f"'random_state' must be None, a non-negative integer or a NumPy generator. Got {random_state}."
+            )
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise ValueError(f"'random_state' must be None, a non-negative integer or a NumPy generator. Got {random_state!r}.")
+
+
+# -------------------------------------------------------------------------------------------------- inputs
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
+    """X as a 2-D array of its own library, or CSR. Nothing is copied that is already in order."""
+    name = type(estimator).__name__
+    if is_foreign(X):
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
+        if not _arrays.is_numeric(X):
+            raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
+        for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
+            if size < least:
+                raise ValueError(
+                    f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
+                    f"required by {name}."
+                )
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+    else:
+        if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix) and X.format != "csr":
+            X = X.tocsr()
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+        )
+    _check_finite(X, "X", name)
+    if X.shape[1] > MAX_COLUMNS and X.shape[0] > MAX_COLUMNS:
+        raise ValueError(
+            f"X has {X.shape[1]} columns, and {name} needs a square matrix of that size; it takes at most "
+            f"{MAX_COLUMNS}. Reduce the columns first, for example with sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+        )
+    return X
+
+
+def _check_finite(X: Any, what: str, name: str) -> None:
+    values = X.data if scipy.sparse.issparse(X) else X
+    xp = space_of(values).xp
+    if not xp.isdtype(values.dtype, "real floating"):
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        # one reduction without a temporary; only a bad or overflowing sum earns the closer look
+        if math.isfinite(float(xp.sum(values))):
+            return
+    for start in range(0, values.shape[0], 65_536):
+        part = values[start : start + 65_536, ...]
+        if bool(xp.any(xp.isnan(part))):
+            raise ValueError(
+                f"{what} contains NaN, which {name} does not take: fill missing values first, for example with "
+                "sklearn.impute.SimpleImputer in a Pipeline."
+            )
+        if bool(xp.any(xp.isinf(part))):
+            raise ValueError(
+                f"{what} contains infinity, which {name} does not take: replace it by NaN and fill it, for example "
+                "with sklearn.impute.SimpleImputer in a Pipeline."
+            )
+
+
+def check_same_space(X: Any, fitted: Space, moved: bool) -> None:
+    """A model lives where it was fitted; with `device` given, NumPy input is moved there."""
+    here = space_of(X)
+    if here == fitted or moved:
+        return
+    library = fitted.xp.__name__.removeprefix("array_api_compat.").split(".")[0]
+    cure = "numpy.asarray(X.cpu())" if library == "numpy" else f"{library}.asarray(X, device={str(fitted.device)!r})"
+    raise ValueError(
+        f"X lives in {here.describe()} but this model was fitted in {fitted.describe()}: pass {cure}, or fit again on "
+        "arrays of that kind."
+    )
+
+
+def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Sample weights as float64 in NumPy; None stays None (all ones)."""
+    if sample_weight is None:
+        return None
+    if is_number(sample_weight):
+        sample_weight = np.full(n, float(sample_weight))
+    w = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    if w.ndim != 1 or w.shape[0] != n:
+        raise ValueError(f"'sample_weight' must be one number a row: expected shape ({n},), got {w.shape}.")
+    if not np.all(np.isfinite(w)) or np.any(w < 0):
+        raise ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+    if not np.any(w > 0):
+        raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
+    return w
+
+
+def need_y(estimator: Any, y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
+        )
+
+
+def _check_length(y: Any, n: int) -> None:
+    if y.shape[0] != n:
+        raise ValueError(f"X has {n} rows but y has {y.shape[0]}: give one target for each row.")
+
+
+def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Targets of a classifier: (classes, integer codes or 0/1 matrix, multilabel?)."""
+    need_y(estimator, y)
+    if is_foreign(y):
+        y = to_numpy(y)
+    if scipy.sparse.issparse(y):
+        y = y.toarray()
+    kind = type_of_target(y, input_name="y")
+    check_classification_targets(y)
+    if kind == "multilabel-indicator":
+        Y = check_array(y, dtype="numeric")
+        _check_length(Y, n)
+        return np.arange(Y.shape[1]), np.asarray(Y != 0, dtype=np.float64), True
+    if kind == "multiclass-multioutput":
+        raise ValueError(
+            "y has several columns with more than two classes, which is not supported: fit one classifier per column, "
+            "for example with sklearn.multioutput.MultiOutputClassifier."
+        )
+    y = column_or_1d(y, warn=True)
+    _check_length(y, n)
+    classes, codes = np.unique(y if w is None else y[w > 0], return_inverse=True)
+    if w is not None:  # classes of rows without weight do not exist; their rows get any code
+        codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least two classes, but y holds one class only ({classes[0]!r}): "
+            "check the target column."
+        )
+    return classes, codes, False
+
+
+def check_targets(estimator: Any, y: Any, n: int) -> np.ndarray:
+    """Targets of a regressor as float64, n x m, in NumPy."""
+    need_y(estimator, y)
+    Y = check_array(
+        to_numpy(y) if is_foreign(y) else y,
+        ensure_2d=False,
+        dtype="numeric",
+        ensure_all_finite=False,
+        input_name="y",
+    )
+    _check_length(Y, n)
+    if Y.ndim > 2:
+        raise ValueError(f"y must have one or two dimensions, but it has {Y.ndim}: reshape it to (rows, outputs).")
+    _check_finite(Y, "y", type(estimator).__name__)
+    return np.asarray(Y, dtype=np.float64).reshape(n, -1)
+
+
+def too_few_rows(width: int, available: int, what: str) -> ValueError:
+    return ValueError(
+        f"{what} asks for {width} neurons, but only {available} distinct rows of positive weight are available and "
+        f"each neuron is one of them: give more rows or a width of at most {available}."
+    )

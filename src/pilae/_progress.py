@@ -1,0 +1,41 @@
+"""A progress display: one line on standard error, only when asked for."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+
+class Progress:
+    """Shows what is being computed, how far it is and how long it has taken.
+
+    On a terminal one line is rewritten in place; elsewhere (a log, a notebook) each finished stage is one line.
+    """
+
+    def __init__(self, verbose: float) -> None:
+        self.on = bool(verbose)
+        self.live = self.on and sys.stderr.isatty()
+        self.start = time.perf_counter()
+        self.shown = 0.0
+
+    def update(self, label: str, done: int, total: int) -> None:
+        """`done` of `total` rows of the stage called `label`."""
+        if not self.on or not label:
+            return
+        now = time.perf_counter()
+        finished = done >= total
+        if self.live and (finished or now - self.shown > 0.1):
+            self.shown = now
+            filled = 20 * done // max(total, 1)
+            bar = "#" * filled + "." * (20 - filled)
+            sys.stderr.write(f"\r\033[K{label:<28} [{bar}] {done:>9,} / {total:,} rows  {now - self.start:5.1f} s")
+            sys.stderr.flush()
+        elif finished and not self.live:
+            sys.stderr.write(f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s\n")
+
+    def close(self) -> None:
+        """End the line."""
+        if self.live:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+            self.live = False

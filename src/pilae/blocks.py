@@ -1,0 +1,150 @@
+"""Any source of rows as restartable blocks.
+
+A pass over the data is a loop over `Rows.blocks()`. Blocks of a dense array are views; blocks of a CSR matrix are
+made dense one at a time. Only the blocks are ever held, so memory does not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, to_numpy
+from ._progress import Progress
+
+BLOCK_BYTES = 64 * 2**20
+"""Memory budget of the widest array of one block."""
+
+
+class Block(NamedTuple):
+    """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number."""
+
+    X: Array
+    Z: Array
+    w: Array
+    start: int
+
+
+class Rows:
+    """The rows of X with their targets and weights.
+
+    Parameters
+    ----------
+    X : array or CSR matrix, n x d
+    space : Space
+        Where the blocks are wanted.
+    codes : integer array, optional
+        Class numbers; blocks carry them as one 0/1 column per class (`n_classes` of them).
+    targets : float array n x m, optional
+        Real targets, or a 0/1 matrix of labels.
+    weight : float array, optional
+    unit : float array, optional
+        The weight that leaving one row out takes away (see `loo`).
+    block_rows : int or "auto"
+        "auto" keeps the widest array of a block within 64 MiB.
+    dtype : {"float32", "float64"}, optional
+        Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        space: Space,
+        *,
+        codes: np.ndarray | None = None,
+        n_classes: int = 0,
+        targets: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+        unit: np.ndarray | None = None,
+        block_rows: int | str = "auto",
+        dtype: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.X, self.space = X, space
+        self.codes, self.n_classes, self.targets = codes, n_classes, targets
+        self.weight, self.unit = weight, unit
+        self.block_rows = block_rows
+        self.dtype = dtype or float_name(X)
+        self.progress = progress or Progress(0)
+        self.n, self.d = int(X.shape[0]), int(X.shape[1])
+        self.passes = 0
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.n) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def n_targets(self) -> int:
+        if self.codes is not None:
+            return self.n_classes
+        return 0 if self.targets is None else int(self.targets.shape[1])
+
+    def rows_per_block(self, width: int = 0) -> int:
+        """Rows in a block when the widest array made from it has `width` columns."""
+        if self.block_rows != "auto":
+            return int(self.block_rows)
+        item = 4 if self.dtype == "float32" else 8
+        return max(256, BLOCK_BYTES // (item * max(self.d, width)))
+
+    def fits_one_block(self) -> bool:
+        return self.n <= self.rows_per_block()
+
+    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+        """One pass over the data. `label` names it in the progress display."""
+        self.passes += 1
+        step = self.rows_per_block(width)
+        for start in range(0, self.n, step):
+            self.progress.update(label, start, self.n)
+            yield self._block(slice(start, min(start + step, self.n)), start)
+        self.progress.update(label, self.n, self.n)
+
+    def map(self, f: Callable[[Array], Array], width: int) -> Array:
+        """f of every block, one below the other, in the library and on the device of X."""
+        home = space_of(self.X)
+        if home == NUMPY:  # written in place: no second copy of the result
+            out = None
+            for block in self.blocks(width=width):
+                part = to_numpy(f(block.X))
+                if out is None:
+                    out = np.empty((self.n, *part.shape[1:]), dtype=part.dtype)
+                out[block.start : block.start + len(part)] = part
+            return out
+        return home.xp.concat([home.asarray(f(block.X)) for block in self.blocks(width=width)], axis=0)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """The chosen rows as a source of their own (copied: they are few)."""
+        pick = np.sort(rows)
+        return Rows(
+            take_rows(self.X, pick),
+            self.space,
+            codes=None if self.codes is None else self.codes[pick],
+            n_classes=self.n_classes,
+            targets=None if self.targets is None else self.targets[pick],
+            weight=None if self.weight is None else self.weight[pick],
+            unit=None if self.unit is None else self.unit[pick],
+            block_rows=self.block_rows,
+            dtype=self.dtype,
+        )
+
+    def take_dense(self, rows: np.ndarray) -> Array:
+        """The chosen rows as one dense array, in the order given."""
+        return self._dense(take_rows(self.X, rows))
+
+    def _block(self, part: slice, start: int) -> Block:
+        w = None if self.weight is None else self.space.asarray(self.weight[part], "float64")
+        return Block(self._dense(self.X[part, :]), self._targets(part), w, start)
+
+    def _dense(self, X: Any) -> Array:
+        if scipy.sparse.issparse(X):
+            X = X.toarray()
+        return self.space.asarray(X, self.dtype)
+
+    def _targets(self, part: slice) -> Array:
+        if self.codes is not None:
+            Z = np.zeros((self.codes[part].shape[0], self.n_classes), dtype=self.dtype)
+            Z[np.arange(Z.shape[0]), self.codes[part]] = 1.0
+            return self.space.asarray(Z)
+        return None if self.targets is None else self.space.asarray(self.targets[part], self.dtype)

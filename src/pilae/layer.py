@@ -1,0 +1,220 @@
+"""One autoencoder layer (section III.A of the paper)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ._arrays import Array, contiguous, diagonal, space_of
+from .activations import ACTIVATIONS
+from .blocks import Rows
+from .linalg import Triangle, add_to_triangle, ridge_solve
+from .moments import Moments
+
+
+class LayerSpec(NamedTuple):
+    """How to build a layer: the estimator's parameters of the same names."""
+
+    encoder: str
+    encoder_ridge: float
+    activation: str
+    gain: tuple[float, float] | None
+    decoder_ridge: float
+    keep_decoder: bool
+
+
+@dataclass
+class Scaling:
+    """(x - mean) / scale per column; columns that do not vary become zero."""
+
+    mean: Array
+    inverse: Array
+    """1 / scale, or 0 for a constant column."""
+
+    @classmethod
+    def standard(cls, mean: Array, variance: Array) -> Scaling:
+        xp = space_of(mean).xp
+        alive = variance > 0
+        return cls(
+            mean,
+            xp.where(
+                alive,
+                1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))),
+                xp.zeros_like(variance),
+            ),
+        )
+
+    @classmethod
+    def centring(cls, mean: Array) -> Scaling:
+        return cls(mean, space_of(mean).xp.ones_like(mean))
+
+    def __call__(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
+
+    def undo(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        scale = xp.where(
+            self.inverse > 0,
+            1.0 / xp.where(self.inverse > 0, self.inverse, xp.ones_like(self.inverse)),
+            self.inverse,
+        )
+        return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
+
+    def gram(self, centred: Array) -> Array:
+        """The Gram of the scaled columns from the centred Gram of the plain ones."""
+        return centred * (self.inverse[:, None] * self.inverse[None, :])
+
+
+@dataclass
+class Layer:
+    """A fitted autoencoder layer: H = f(X W_e), eq (22), and what was learnt on the way.
+
+    Attributes
+    ----------
+    weights : d x p array
+        W_e after tying.
+    decoder : p x d array or None
+        Maps H back to the layer's input (kept on request).
+    width, rank : int
+        Neurons, and the rank of the layer's input, eq (17).
+    reconstruction_error : float
+        ||X - H W_d||^2 / ||X||^2 of the decoder solved by (27) and (28), before tying.
+    route : str
+        How the pseudoinverse was found: "cholesky", "eigh", "dual", "qr" or "prototypes".
+    seconds, passes : float, int
+        Time spent and passes over the data.
+    """
+
+    weights: Array
+    activation: str
+    width: int
+    rank: int
+    reconstruction_error: float
+    route: str
+    seconds: float = 0.0
+    passes: int = 0
+    decoder: Array | None = None
+
+    def __call__(self, X: Array) -> Array:
+        return ACTIVATIONS[self.activation](X @ self.weights)
+
+    def __repr__(self) -> str:
+        return (
+            f"Layer(width={self.width}, rank={self.rank}, reconstruction_error={self.reconstruction_error:.4g}, "
+            f"activation={self.activation!r}, route={self.route!r}, seconds={self.seconds:.3g}, passes={self.passes})"
+        )
+
+
+def exact_gram(rows: Rows, inputs: Callable[[Array], Array], label: str) -> Triangle:
+    """The spectrum of the layer's input by a blockwise QR: one more pass, full accuracy."""
+    R = None
+    for block in rows.blocks(label):
+        R = add_to_triangle(R, inputs(block.X), block.w)
+    return Triangle(R)
+
+
+def fit_layer(
+    rows: Rows,
+    inputs: Callable[[Array], Array],
+    gram: Any,
+    anchors: Array,
+    width: int,
+    spec: LayerSpec,
+    name: str,
+) -> Layer:
+    """Fit one layer from the spectrum of its input and one pass over the rows.
+
+    Parameters
+    ----------
+    inputs : callable
+        Maps a block of raw rows to this layer's input.
+    gram : PrimalGram or DualGram
+        Of this layer's input.
+    anchors : p x d array
+        The anchor rows as this layer sees them, float64.
+    """
+    start, passes = time.perf_counter(), rows.passes
+    space, total = rows.space, rows.total_weight
+    f = ACTIVATIONS[spec.activation]
+    rank = gram.rank
+    exact = spec.encoder == "truncated" or spec.encoder_ridge == 0
+    if exact and not gram.well_conditioned(width if spec.encoder == "truncated" else None):
+        gram = exact_gram(rows, inputs, f"{name}: exact spectrum")
+        rank = gram.rank
+    if spec.encoder == "truncated":
+        if width > gram.rank:
+            raise ValueError(
+                f"{name} asks for {width} neurons, but encoder='truncated' has one for each nonzero singular value and "
+                f"the input has rank {gram.rank}: use a smaller width, or encoder='rows'."
+            )
+        W, route = gram.truncated(width), gram.route if gram.route != "cholesky" else "eigh"
+    else:
+        W = gram.pinv_rows(anchors[:width, :], spec.encoder_ridge)  # (20), (21)
+        route = gram.route
+    if spec.gain is not None:
+        W = _rescaled(W, gram, spec.gain[0], total)
+
+    moments = Moments(space, shifted=False, product=rows.dtype)
+    W_block = space.asarray(W, rows.dtype)
+    for block in rows.blocks(f"{name}: decoder", width):
+        X = inputs(block.X)
+        moments.add(f(X @ W_block), X, block.w)
+    W_d, error = _decoder(moments, spec.decoder_ridge)
+
+    W = W_d.mT  # tied weights: W_e = W_d'
+    if spec.gain is not None:
+        W = _rescaled(W, gram, spec.gain[1], total)
+    return Layer(
+        weights=contiguous(space.asarray(W, rows.dtype)),
+        activation=spec.activation,
+        width=width,
+        rank=rank,
+        reconstruction_error=error,
+        route=route,
+        seconds=time.perf_counter() - start,
+        passes=rows.passes - passes,
+    )
+
+
+def output_moments(rows: Rows, inputs: Callable[[Array], Array], layer: Layer, spec: LayerSpec, name: str) -> Moments:
+    """Moments of a fitted layer's output: the next layer's Gram, and the kept decoder, in one pass."""
+    start, passes = time.perf_counter(), rows.passes
+    # float64 products: the next layer reads a pseudoinverse off this Gram
+    moments = Moments(rows.space, product="float64")
+    for block in rows.blocks(f"{name}: features", layer.width):
+        X = inputs(block.X)
+        moments.add(layer(X), X if spec.keep_decoder else None, block.w)
+    if spec.keep_decoder:
+        raw = Moments(rows.space, shifted=False)
+        raw.aa, raw.ab, raw.bb = moments.gram(), moments.cross(), _raw_squares(moments)
+        W_d, _ = _decoder(raw, spec.decoder_ridge)
+        layer.decoder = rows.space.asarray(W_d, rows.dtype)
+    layer.seconds += time.perf_counter() - start
+    layer.passes += rows.passes - passes
+    return moments
+
+
+def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float]:
+    """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), and its relative squared error."""
+    G, C = moments.gram(), moments.cross()
+    xp = moments.space.xp
+    p = G.shape[0]
+    lambda_1 = decoder_ridge * float(xp.sum(diagonal(G))) / p
+    W_d, _ = ridge_solve(G, C, lambda_1)
+    total = float(xp.sum(moments.bb))
+    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
+    return W_d, max(left, 0.0) / total if total > 0 else 0.0
+
+
+def _raw_squares(moments: Moments) -> Array:
+    shift = moments.shift_b
+    return moments.bb + 2 * moments.sum_b * shift + moments.weight * shift**2
+
+
+def _rescaled(W: Array, gram: Any, rms: float, total: float) -> Array:
+    """One global scale: root-mean-square of the pre-activations X W becomes `rms`."""
+    now = (float(space_of(W).xp.sum(gram.quadratic(W))) / (total * W.shape[1])) ** 0.5
+    return W * (rms / now) if now > 0 else W

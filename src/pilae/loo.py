@@ -1,0 +1,162 @@
+r"""Leave-one-out of the output layer, exactly and without refitting.
+
+With weights w, W = sum(w), standardised features F and targets Z centred by their weighted means,
+
+    G = F'wF,  C = F'wZ,  L L' = G + lambda I,  q_i = L^-1 f_i,  c = L^-1 C,
+
+the fit of row i is zbar + q_i . c, the leverage of one unit of weight is h_i = |q_i|^2 + 1/W, and with u_i units
+of row i taken out the residual becomes
+
+    (z_i - zbar - q_i . c) / (1 - u_i h_i).
+
+Anchors, feature scales and lambda are held; means are re-estimated. u_i is one unit of weight where a row has at
+least that (a weight of 3 means three equal rows, and one of them is left out) and the whole row where it has less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
+
+EIGEN_WIDTH = 400
+"""Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
+
+
+class Factor:
+    """(G + lambda I) factorised for one ridge: q = L^-1 f for rows, and the solution."""
+
+    def __init__(self, C: Array, *, L: Array = None, V: Array = None, root: Array = None) -> None:
+        self.L, self.V, self.root = L, V, root
+        self.c = solve_triangular(L, C) if V is None else (V.mT @ C) / root[:, None]
+
+    def whiten(self, F: Array) -> Array:
+        """Rows q_i; F must have been through `RidgeFactors.rotate`."""
+        return solve_triangular(self.L, F.mT).mT if self.V is None else F / self.root
+
+    def coefficients(self) -> Array:
+        if self.V is None:
+            return solve_triangular(self.L, self.c, transposed=True)
+        return self.V @ (self.c / self.root[:, None])
+
+
+class RidgeFactors:
+    """Factors of G + ridge * W * I for any number of ridges.
+
+    `route` records how the last one was found: "eigh" for narrow layers, "cholesky" for wide ones, and "eigh
+    (not positive definite)" where rounding made a Cholesky factor impossible.
+    """
+
+    def __init__(self, G: Array, C: Array, weight: float) -> None:
+        self.G, self.C, self.weight = G, C, weight
+        self._eigen: tuple[Array, Array] | None = None
+        self.route = "cholesky"
+        if G.shape[0] <= EIGEN_WIDTH:
+            self._decompose("eigh")
+
+    def _decompose(self, route: str) -> None:
+        xp = namespace(self.G)
+        values, V = xp.linalg.eigh(self.G)
+        # rounding leaves tiny negative eigenvalues; they are zeros
+        self._eigen, self.route = (xp.where(values > 0, values, xp.zeros_like(values)), V), route
+
+    def rotate(self, F: Array) -> Array:
+        """What is common to all ridges of the map from features to q."""
+        return F if self._eigen is None else F @ self._eigen[1]
+
+    def at(self, ridge: float) -> Factor:
+        lam = ridge * self.weight
+        if self._eigen is None:
+            L = cholesky(plus_diagonal(self.G, lam))
+            if L is not None:
+                return Factor(self.C, L=L)
+            self._decompose("eigh (not positive definite)")
+        assert self._eigen is not None
+        xp = namespace(self.G)
+        values, V = self._eigen
+        # a ridge of zero leaves directions without variance alone instead of dividing by zero
+        root = xp.sqrt(values + lam)
+        floor = 1e-7 * float(xp.max(root))
+        root = xp.where(root > floor, root, xp.full_like(root, np.inf)) if lam == 0 else root
+        return Factor(self.C, V=V, root=root)
+
+
+class Scored(NamedTuple):
+    """Leave-one-out results on the scored rows, in NumPy: outputs, targets, weights, and where the rows are."""
+
+    outputs: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray
+
+    def squared_error(self, scale: np.ndarray) -> float:
+        """Weighted mean over rows of sum_k ((z - out)_k / scale_k)^2."""
+        e = np.sum(((self.targets - self.outputs) / scale) ** 2, axis=1)
+        return float(np.average(e, weights=self.weight))
+
+
+Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray]]]
+"""Yields (standardised features, targets, weights, units to leave out) of the scored rows, block by block."""
+
+
+def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> list[Scored]:
+    """Leave-one-out outputs of the scored rows for each ridge, in one go over them."""
+    chosen = [factors.at(r) for r in ridges]
+    outputs: list[list[np.ndarray]] = [[] for _ in ridges]
+    targets, weights = [], []
+    for F, Z, w, unit in batches():
+        R = factors.rotate(F)
+        z = to_numpy(Z)
+        for out, factor in zip(outputs, chosen, strict=True):
+            q = factor.whiten(R)
+            fit = to_numpy(zbar + q @ factor.c)
+            h = to_numpy(namespace(q).sum(q**2, axis=1)) + 1.0 / factors.weight
+            # a row that alone holds its direction has leverage 1: no finite answer, so a huge one
+            left = np.maximum(1.0 - unit * h, 1e-8)
+            out.append(z - (z - fit) / left[:, None])
+        targets.append(z)
+        weights.append(w)
+    Z_all, w_all = np.concatenate(targets), np.concatenate(weights)
+    return [Scored(np.concatenate(out), Z_all, w_all) for out in outputs]
+
+
+def ridge_grid(smallest: float) -> list[float]:
+    """Half decades from `smallest` to 10, per unit of weight on standardised features."""
+    low = round(2 * np.log10(smallest))
+    return [float(10.0 ** (k / 2)) for k in range(low, 3)]
+
+
+def best_ridge(
+    factors: RidgeFactors, zbar: Array, scale: np.ndarray, batches: Batches, smallest: float
+) -> tuple[float, Scored, dict[float, float]]:
+    """The ridge of lowest squared leave-one-out error: (ridge, its scores, error of every ridge tried).
+
+    Narrow layers evaluate the whole grid. Wide ones, where each ridge costs a factorisation, walk downhill in
+    decades from 1e-4.
+    """
+    if factors.route.startswith("eigh"):
+        grid = ridge_grid(smallest)
+        scored = leave_one_out(factors, grid, zbar, batches)
+        errors = {r: s.squared_error(scale) for r, s in zip(grid, scored, strict=True)}
+        best = min(errors, key=lambda r: errors[r])
+        return best, scored[grid.index(best)], errors
+    grid = ridge_grid(smallest)[::2]
+    errors = {}
+    kept: dict[float, Scored] = {}
+
+    def error(k: int) -> float:
+        if grid[k] not in errors:
+            [scores] = leave_one_out(factors, [grid[k]], zbar, batches)
+            errors[grid[k]] = scores.squared_error(scale)
+            kept[grid[k]] = scores
+        return errors[grid[k]]
+
+    k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 4))
+    while k > 0 and error(k - 1) < error(k):
+        k -= 1
+    while k + 1 < len(grid) and error(k + 1) < error(k):
+        k += 1
+    error(k)
+    return grid[k], kept[grid[k]], dict(sorted(errors.items()))

@@ -1,0 +1,524 @@
+"""The whole network: `PILAEClassifier` and `PILAERegressor`.
+
+Thin on purpose: parameters in, functions of the other files called, attributes out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from . import _check
+from ._arrays import Array, space_for, space_of, to_numpy
+from ._progress import Progress
+from .activations import ACTIVATIONS
+from .blocks import Rows
+from .head import EstimatorHead, LinearHead, fit_temperature, probabilities
+from .search import fit_network
+from .stack import layer_number
+
+
+def _head_has(method: str):
+    """For methods that a head estimator may lack; the built-in heads have them all."""
+
+    def check(self) -> bool:
+        if not isinstance(self.head, str):
+            fitted = getattr(self, "head_", None)
+            getattr(self.head if fitted is None else fitted.estimator, method)  # AttributeError: it has none
+        return True
+
+    return check
+
+
+class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What classifier and regressor share."""
+
+    def __init__(
+        self,
+        depth="auto",
+        width="auto",
+        max_depth=5,
+        growth="loo",
+        encoder="rows",
+        anchors="spread",
+        encoder_ridge="auto",
+        activation="sigmoid",
+        gain=(4, 1),
+        decoder_ridge=1e-3,
+        head="shln",
+        head_width="auto",
+        head_activation="auto",
+        ridge="auto",
+        input_scaling="auto",
+        fit_rows=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        keep_statistics=True,
+        random_state=None,
+        verbose=0,
+    ):
+        self.depth = depth
+        self.width = width
+        self.max_depth = max_depth
+        self.growth = growth
+        self.encoder = encoder
+        self.anchors = anchors
+        self.encoder_ridge = encoder_ridge
+        self.activation = activation
+        self.gain = gain
+        self.decoder_ridge = decoder_ridge
+        self.head = head
+        self.head_width = head_width
+        self.head_activation = head_activation
+        self.ridge = ridge
+        self.input_scaling = input_scaling
+        self.fit_rows = fit_rows
+        self.device = device
+        self.dtype = dtype
+        self.block_rows = block_rows
+        self.keep_statistics = keep_statistics
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------- fitting
+
+    def _check_params(self) -> None:
+        _check.check_network(self)
+        _check.check_running(self)
+        _check.check_count(self, "head_width", ("auto",))
+        _check.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
+        _check.check_number(self, "ridge", ("auto", "guo2003"))
+        if isinstance(self.head, str):
+            _check.check_choice(self, "head", self._heads)
+        elif not hasattr(self.head, "fit") or isinstance(self.head, type):
+            raise _check.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
+
+    def _fit_rows(self, rows: Rows, y: np.ndarray, fit_params: dict) -> None:
+        """Grow the network on `rows`, fit the head, set the fitted attributes."""
+        network, head, depth_errors = fit_network(self, rows, y, fit_params)
+        rows.progress.close()
+        self.network_, self.layers_, self.head_ = network, network.layers, head
+        self.n_passes_ = rows.passes
+        self._n_features_out = self.layers_[-1].width if self.layers_ else rows.d
+        if depth_errors:
+            self.depth_path_ = depth_errors
+        if isinstance(head, LinearHead):
+            self.head_width_, self.ridge_ = head.width, head.output.ridge
+            self.ridge_path_ = head.output.path
+
+    # ----------------------------------------------------------------------------------------- predicting
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        X = _check.check_X(self, X, reset=False)
+        if isinstance(self.head_, LinearHead):
+            fitted = space_of(self.head_.output.coef)
+        else:
+            fitted = self.network_.space or space_for(X, self.device)
+        _check.check_same_space(X, fitted, moved=self.device is not None)
+        return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
+
+    @property
+    def _widest(self) -> int:
+        widths = [layer.width for layer in self.layers_]
+        return max([self.n_features_in_, getattr(self, "head_width_", 0), *widths])
+
+    def _fitted_head(self) -> Any:
+        """The LinearHead or EstimatorHead."""
+        check_is_fitted(self)
+        return self.head_
+
+    def _scores(self, X: Any) -> Array:
+        """Outputs of a linear head, one column per class or target."""
+        rows, head = self._rows(X), self._fitted_head()
+        return rows.map(lambda block: head.scores(self.network_(block)), self._widest)
+
+    def _ask_estimator(self, method: str, X: Any) -> Any:
+        rows, head = self._rows(X), self._fitted_head()
+        ask = getattr(head.estimator, method)
+        return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
+
+    def transform(self, X: Any, layer: int | None = None) -> Array:
+        """Features of the autoencoder layers (the head's input).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        layer : int, optional
+            Stop after this many layers; by default the last.
+
+        Returns
+        -------
+        array of shape (n_samples, width of that layer)
+        """
+        rows = self._rows(X)
+        depth = layer_number(layer, len(self.layers_))
+        return rows.map(lambda block: self.network_(block, depth), self._widest)
+
+    def get_metadata_routing(self):
+        """Metadata routing: `sample_weight` for this estimator, and what a head estimator asks for."""
+        if isinstance(self.head, str):
+            return super().get_metadata_routing()
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(head=self.head, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        )
+
+    def _head_fit_params(self, sample_weight: np.ndarray | None, params: dict) -> dict:
+        """What the head's fit gets: by routing where it is on, otherwise the weights if the head takes them."""
+        if isinstance(self.head, str):
+            if params:
+                raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
+            return {} if sample_weight is None else {"sample_weight": sample_weight}
+        if sklearn.get_config()["enable_metadata_routing"]:
+            # the network uses sample_weight itself, so the head is offered it too
+            offered = params if sample_weight is None else {"sample_weight": sample_weight, **params}
+            return dict(process_routing(self, "fit", **offered).head.fit)
+        if sample_weight is not None and has_fit_parameter(self.head, "sample_weight"):
+            return {"sample_weight": sample_weight, **params}
+        return dict(params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags
+
+
+class PILAEClassifier(ClassifierMixin, _BasePILAE):
+    """A deep network trained by pseudoinverse learning, for classification.
+
+    Autoencoder layers are fitted one on another in closed form (see `StackedPILAE`); on their features the head
+    minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 (eq 12), with 0/1 targets z, one column per class. No
+    gradient descent, no epochs; the same rows in any order and any blocks give the same network.
+
+    Parameters
+    ----------
+    depth : int or "auto", default="auto"
+        Number of autoencoder layers; 0 is the paper's single-hidden-layer network on the input. "auto" grows as
+        `growth` says.
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
+        Neurons of the autoencoder layers, as in `StackedPILAE`; "auto" is "decay" with 0.9. A list fixes the depth.
+    max_depth : int, default=5
+    growth : "loo", "rank" or float, default="loo"
+        With depth="auto": "loo" adds layers until one more does not lower the squared leave-one-out error of an
+        output layer of at most 500 neurons; "rank" is the paper's rule (see `StackedPILAE`).
+    encoder : {"rows", "truncated"}, default="rows"
+        Encoder of the autoencoder layers.
+    anchors : {"spread", "first"}, default="spread"
+        Which rows become neurons. "spread" takes them by a hash of the row, class after class in turn.
+    encoder_ridge : "auto" or float from 0 to infinity, default="auto"
+        Ridge inside the pseudoinverse, in the layers and in the head. "auto": 1e-3 in the layers; in the head
+        1e-5 on the features of layers and 1 on the input itself.
+    activation : str, default="sigmoid"
+        Of the autoencoder layers: sigmoid, tanh, relu, sin, softplus, swish, gelu or linear.
+    gain : (float, float) or None, default=(4, 1)
+    decoder_ridge : float, default=1e-3
+    head : {"shln", "ridge", "softmax"} or estimator, default="shln"
+        "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
+        features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
+        the features, which are then held whole.
+    head_width : int or "auto", default="auto"
+        Hidden neurons of the SHLN; "auto" is a third of the distinct rows, at most 2,000.
+    head_activation : str, default="auto"
+        Of the SHLN's hidden layer; "auto" is "relu".
+    ridge : float, "auto" or "guo2003", default="auto"
+        Output ridge per unit of weight on standardised features. "auto" has the lowest squared leave-one-out
+        error; "guo2003" is eq (3).
+    input_scaling : {"auto", "none", "standard"}, default="auto"
+        "auto" standardises unless the columns share one scale (see `StackedPILAE`).
+    class_weight : dict, "balanced" or None, default=None
+    fit_rows : int or None, default=None
+        Rows the autoencoder layers are fitted on; the head always sees all.
+    device, dtype, block_rows
+        Where and in what portions to compute, as in `StackedPILAE`.
+    keep_statistics : bool, default=True
+        Keep the sums behind the output layer (`head_.output.moments`).
+    random_state : int, RandomState instance or None, default=None
+        Seed of the row hash and of the head's biases; None counts as 0.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    layers_ : list of Layer
+        width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
+    head_width_, ridge_ : int, float
+    loo_score_ : float
+        Leave-one-out accuracy of the output layer on at most 5,000 rows.
+    ridge_path_ : dict
+        Squared leave-one-out error of every ridge tried.
+    depth_path_ : list of float
+        The same for every depth tried (growth="loo").
+    n_passes_ : int
+        Passes over the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import train_test_split
+    >>> from pilae import PILAEClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    >>> model = PILAEClassifier().fit(X_train, y_train)
+    >>> bool(model.score(X_test, y_test) > 0.97)
+    True
+    """
+
+    _heads = ("shln", "ridge", "softmax")
+
+    def __init__(
+        self,
+        depth="auto",
+        width="auto",
+        max_depth=5,
+        growth="loo",
+        encoder="rows",
+        anchors="spread",
+        encoder_ridge="auto",
+        activation="sigmoid",
+        gain=(4, 1),
+        decoder_ridge=1e-3,
+        head="shln",
+        head_width="auto",
+        head_activation="auto",
+        ridge="auto",
+        input_scaling="auto",
+        class_weight=None,
+        fit_rows=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        keep_statistics=True,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            depth=depth,
+            width=width,
+            max_depth=max_depth,
+            growth=growth,
+            encoder=encoder,
+            anchors=anchors,
+            encoder_ridge=encoder_ridge,
+            activation=activation,
+            gain=gain,
+            decoder_ridge=decoder_ridge,
+            head=head,
+            head_width=head_width,
+            head_activation=head_activation,
+            ridge=ridge,
+            input_scaling=input_scaling,
+            fit_rows=fit_rows,
+            device=device,
+            dtype=dtype,
+            block_rows=block_rows,
+            keep_statistics=keep_statistics,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
+        sample_weight : array-like of shape (n_samples,), optional
+        **fit_params
+            Passed to the `fit` of a head estimator.
+
+        Returns
+        -------
+        self
+        """
+        with _check.unchanged_on_error(self):
+            self._check_params()
+            X = _check.check_X(self, X, reset=True, min_rows=2)
+            w = _check.check_weight(sample_weight, X.shape[0])
+            classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w)
+            w, unit = self._weights(classes, codes, multilabel, w)
+            rows = Rows(
+                X,
+                space_for(X, self.device),
+                codes=None if multilabel else codes,
+                n_classes=len(classes),
+                targets=codes if multilabel else None,
+                weight=w,
+                unit=unit,
+                block_rows=self.block_rows,
+                dtype=self.dtype,
+                progress=Progress(self.verbose),
+            )
+            labels = codes if multilabel else classes[codes]
+            self.classes_, self.multilabel_ = classes, multilabel
+            self._fit_rows(rows, labels, self._head_fit_params(w, fit_params))
+            if isinstance(self.head_, LinearHead):
+                loo = self.head_.output.loo
+                self.head_.temperature = fit_temperature(loo, multilabel)
+                hits = self._decide(loo.outputs) == self._decide(loo.targets)
+                self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.weight))
+        return self
+
+    def _weights(self, classes, codes, multilabel, w):
+        """Row weights with class weights, and the weight that leaving one row out takes away."""
+        unit = None if w is None else np.minimum(w, 1.0)
+        if self.class_weight is None:
+            return w, unit
+        if multilabel:
+            raise ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            mass = np.bincount(codes, weights=w, minlength=len(classes))
+            factor = mass.sum() / (len(classes) * mass)
+        else:
+            if not isinstance(self.class_weight, dict):
+                raise _check.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
+            factor = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        c = factor[codes]
+        return (c if w is None else w * c), (c if unit is None else unit * c)
+
+    def _decide(self, outputs: Array) -> Array:
+        """Class number of each row, or 0/1 labels."""
+        xp = space_of(outputs).xp
+        return xp.astype(outputs > 0.5, xp.int64) if self.multilabel_ else xp.argmax(outputs, axis=1)
+
+    def predict(self, X) -> Array:
+        """Class of each row of X (a 0/1 matrix for multilabel targets).
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_labels), in X's library where the classes are numbers
+        """
+        if isinstance(self._fitted_head(), EstimatorHead):
+            return self._ask_estimator("predict", X)
+        numbers = self._decide(self._scores(X))
+        if self.multilabel_:
+            return numbers
+        home = space_of(numbers)
+        labels = self.classes_[to_numpy(numbers)]
+        return home.asarray(labels) if labels.dtype.kind in "biuf" else labels
+
+    @available_if(_head_has("decision_function"))
+    def decision_function(self, X) -> Array:
+        """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
+        if isinstance(self._fitted_head(), EstimatorHead):
+            return self._ask_estimator("decision_function", X)
+        scores = self._scores(X)
+        if len(self.classes_) == 2 and not self.multilabel_:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    @available_if(_head_has("predict_proba"))
+    def predict_proba(self, X) -> Array:
+        """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
+
+        Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs.
+        """
+        if isinstance(self._fitted_head(), EstimatorHead):
+            return self._ask_estimator("predict_proba", X)
+        return probabilities(self._scores(X), self._fitted_head().temperature, self.multilabel_)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy (of whole label sets for multilabel targets)."""
+        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class PILAERegressor(RegressorMixin, _BasePILAE):
+    """A deep network trained by pseudoinverse learning, for regression with one or several outputs.
+
+    Minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 over the output weights W, on features found without
+    targets. Parameters are those of `PILAEClassifier` without `class_weight`; `head` is "shln", "ridge" or any
+    scikit-learn regressor. With several outputs each one's error counts relative to its standard deviation.
+
+    Attributes
+    ----------
+    loo_score_ : float
+        Leave-one-out R2 (mean over outputs) on at most 5,000 rows. The others are those of `PILAEClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from pilae import PILAERegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = PILAERegressor().fit(X, y)
+    >>> bool(0.4 < model.loo_score_ < 0.6)
+    True
+    """
+
+    _heads = ("shln", "ridge")
+
+    def fit(self, X, y, sample_weight=None, **fit_params):
+        """Fit the network.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+        **fit_params
+            Passed to the `fit` of a head estimator.
+
+        Returns
+        -------
+        self
+        """
+        with _check.unchanged_on_error(self):
+            self._check_params()
+            X = _check.check_X(self, X, reset=True, min_rows=2)
+            w = _check.check_weight(sample_weight, X.shape[0])
+            Y = _check.check_targets(self, y, X.shape[0])
+            self._flat = np.ndim(y) == 1 if not hasattr(y, "ndim") else y.ndim == 1
+            rows = Rows(
+                X,
+                space_for(X, self.device),
+                targets=Y,
+                weight=w,
+                unit=None if w is None else np.minimum(w, 1.0),
+                block_rows=self.block_rows,
+                dtype=self.dtype,
+                progress=Progress(self.verbose),
+            )
+            self._fit_rows(rows, Y[:, 0] if self._flat else Y, self._head_fit_params(w, fit_params))
+            if isinstance(self.head_, LinearHead):
+                loo = self.head_.output.loo
+                self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.weight))
+        return self
+
+    def predict(self, X) -> Array:
+        """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
+        if isinstance(self._fitted_head(), EstimatorHead):
+            return self._ask_estimator("predict", X)
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """R2, the mean over outputs."""
+        return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

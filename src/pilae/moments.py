@@ -1,0 +1,220 @@
+r"""The additive statistic everything rests on.
+
+For rows a_i (of A), b_i (of B) and weights w_i, `Moments` keeps
+
+    W = sum w_i,   sum w_i a_i,   sum w_i b_i,   A'wA,   A'wB,   diag(B'wB)
+
+about a fixed shift (c_a, c_b). Sums over rows add: any split of the rows into blocks, any order, any tree of
+merges gives the same statistic up to rounding, and rows can be taken out again.
+
+The shift is the mean of the first block: `A'A - W m m'` without one has no right digit when the mean is large
+beside the spread. It changes rounding, never the result.
+"""
+
+from __future__ import annotations
+
+from ._arrays import Array, Space, diagonal
+
+
+class Moments:
+    """Weighted first and second moments of pairs of row blocks (A, B).
+
+    Parameters
+    ----------
+    space : Space
+        Where the sums are kept.
+    shifted : bool
+        Accumulate about the first block's mean. Needed when centred moments will be read.
+    product : {"float64", "float32"}
+        Dtype of the block products. Sums are always float64. float32 is for Grams that get a relative ridge of
+        at least 1e-5; whenever a rank or a pseudoinverse is read off, products must be float64.
+    full : bool
+        Keep the whole A'wA; otherwise only its diagonal.
+
+    Attributes
+    ----------
+    count : int
+        Rows of positive weight. `weight` is the sum of their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pilae._arrays import NUMPY
+    >>> A = np.arange(12.0).reshape(6, 2)
+    >>> whole, parts = Moments(NUMPY), Moments(NUMPY)
+    >>> whole.add(A)
+    >>> parts.add(A[:2]); parts.add(A[2:])
+    >>> bool(np.allclose(whole.gram(centred=True), parts.gram(centred=True)))
+    True
+    """
+
+    def __init__(self, space: Space, *, shifted: bool = True, product: str = "float64", full: bool = True) -> None:
+        self.space, self.shifted, self.product, self.full = space, shifted, product, full
+        self.count = 0
+        self.weight = 0.0
+        self.shift_a: Array = None
+        self.shift_b: Array = None
+        self.sum_a: Array = None
+        self.sum_b: Array = None
+        self.aa: Array = None
+        self.ab: Array = None
+        self.bb: Array = None
+
+    def add(self, A: Array, B: Array = None, weight: Array = None) -> None:
+        """Add rows. `weight` is one non-negative number a row; None means 1 each."""
+        self._accumulate(self._of(A, B, weight), 1.0)
+
+    def remove(self, A: Array, B: Array = None, weight: Array = None) -> None:
+        """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
+        gone = self._of(A, B, weight)
+        slack = 1e-9 * max(self.weight, 1.0)
+        if gone.count > self.count or gone.weight > self.weight + slack:
+            raise ValueError(
+                f"Cannot remove {gone.count} rows of total weight {gone.weight:g}: only {self.count} rows of total "
+                f"weight {self.weight:g} are in. Remove only rows that were added, with the weight they had."
+            )
+        xp = self.space.xp
+        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9))):
+            raise ValueError(
+                "Cannot remove these rows: their squares exceed the sums kept, so they were never added. "
+                "Remove only rows that were added, with the values and the weight they had."
+            )
+        self._accumulate(gone, -1.0)
+        if self.count == 0:  # an empty sum is exactly empty
+            self.__init__(self.space, shifted=self.shifted, product=self.product, full=self.full)  # type: ignore[misc]
+
+    def merge(self, other: Moments) -> None:
+        """Add the rows of another Moments, whatever its shift."""
+        if other.count:
+            if self.count == 0:
+                self.shift_a, self.shift_b = other.shift_a, other.shift_b
+            self._accumulate(other._about(self.shift_a, self.shift_b), 1.0)
+
+    @property
+    def mean_a(self) -> Array:
+        """Weighted mean of the rows of A."""
+        return self.sum_a / self.weight + self.shift_a
+
+    @property
+    def mean_b(self) -> Array:
+        """Weighted mean of the rows of B."""
+        return self.sum_b / self.weight + self.shift_b
+
+    def gram(self, *, centred: bool = False) -> Array:
+        """A'wA, or the same with both sides centred."""
+        if centred:
+            return self.aa - _outer(self.sum_a, self.sum_a / self.weight)
+        return self.aa if not self.shifted else self._about(0.0 * self.shift_a, self.shift_b).aa
+
+    def cross(self, *, centred: bool = False) -> Array:
+        """A'wB, or the same with both sides centred."""
+        if centred:
+            return self.ab - _outer(self.sum_a, self.sum_b / self.weight)
+        return self.ab if not self.shifted else self._about(0.0 * self.shift_a, 0.0 * self.shift_b).ab
+
+    def variance_a(self) -> Array:
+        """Weighted variance of each column of A (division by W)."""
+        return self._variance(diagonal(self.aa) if self.full else self.aa, self.sum_a)
+
+    def variance_b(self) -> Array:
+        """Weighted variance of each column of B (division by W)."""
+        return self._variance(self.bb, self.sum_b)
+
+    def squares(self) -> Array:
+        """diag(A'wA) about the shift."""
+        return diagonal(self.aa) if self.full else self.aa
+
+    def _variance(self, squares: Array, sums: Array) -> Array:
+        xp = self.space.xp
+        v = squares / self.weight - (sums / self.weight) ** 2
+        # what rounding alone leaves of a constant column is not variance
+        floor = 1e-15 * squares / self.weight
+        return xp.where(v > floor, v, xp.zeros_like(v))
+
+    def _of(self, A: Array, B: Array, weight: Array) -> Moments:
+        """The Moments of one block about this object's shift (taken from the block if this one is empty)."""
+        xp, space = self.space.xp, self.space
+        new = Moments(space, shifted=self.shifted, product=self.product, full=self.full)
+        if weight is None:
+            new.count, new.weight = int(A.shape[0]), float(A.shape[0])
+        else:
+            weight = space.asarray(weight, "float64")
+            new.count, new.weight = int(xp.sum(xp.astype(weight > 0, xp.int64))), float(xp.sum(weight))
+        if self.count == 0:
+            self.shift_a = self._first_shift(A, weight, new.weight)
+            self.shift_b = None if B is None else self._first_shift(B, weight, new.weight)
+        new.shift_a, new.shift_b = self.shift_a, self.shift_b
+        a = self._shifted(A, self.shift_a)
+        root = None if weight is None else xp.astype(xp.sqrt(weight), a.dtype)[:, None]
+        if root is not None:
+            a = a * root
+        new.aa = a.mT @ a if self.full else xp.sum(xp.astype(a, xp.float64, copy=False) ** 2, axis=0)
+        new.sum_a = _column_sums(xp, a, root)
+        if B is not None:
+            b = self._shifted(B, self.shift_b)
+            if root is not None:
+                b = b * root
+            new.ab = a.mT @ b
+            new.sum_b = _column_sums(xp, b, root)
+            new.bb = xp.sum(xp.astype(b, xp.float64, copy=False) ** 2, axis=0)
+        return new
+
+    def _first_shift(self, A: Array, weight: Array, total: float) -> Array:
+        xp, device = self.space
+        if not self.shifted or total <= 0:
+            return xp.zeros(A.shape[1], dtype=xp.float64, device=device)
+        if weight is None:
+            return xp.sum(A, axis=0, dtype=xp.float64) / total
+        return (weight / total) @ xp.astype(A, xp.float64)
+
+    def _shifted(self, A: Array, shift: Array) -> Array:
+        xp = self.space.xp
+        kind = getattr(xp, self.product)
+        if not self.shifted:
+            return xp.astype(A, kind, copy=False)
+        # subtract in the wider of the two dtypes: float32 data about a large mean keeps its digits
+        return xp.astype(A - xp.astype(shift, A.dtype), kind, copy=False)
+
+    def _about(self, shift_a: Array, shift_b: Array) -> Moments:
+        """The same rows about another shift."""
+        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
+        new.count, new.weight, new.shift_a, new.shift_b = self.count, self.weight, shift_a, shift_b
+        da = self.shift_a - shift_a
+        new.sum_a = self.sum_a + self.weight * da
+        if self.full:
+            new.aa = self.aa + _outer(self.sum_a, da) + _outer(da, new.sum_a)
+        else:
+            new.aa = self.aa + 2 * self.sum_a * da + self.weight * da**2
+        if self.sum_b is not None:
+            db = self.shift_b - shift_b
+            new.sum_b = self.sum_b + self.weight * db
+            new.ab = self.ab + _outer(self.sum_a, db) + _outer(da, new.sum_b)
+            new.bb = self.bb + 2 * self.sum_b * db + self.weight * db**2
+        return new
+
+    def _accumulate(self, part: Moments, sign: float) -> None:
+        xp = self.space.xp
+        for name in ("sum_a", "sum_b", "aa", "ab", "bb"):
+            mine, value = getattr(self, name), getattr(part, name)
+            if value is None:
+                continue
+            if mine is None:
+                mine = xp.astype(value, xp.float64)  # a copy, so that what is added in place is ours
+            elif sign > 0:
+                mine += value
+            else:
+                mine -= value
+            setattr(self, name, mine)
+        self.count += int(sign) * part.count
+        self.weight += sign * part.weight
+
+
+def _outer(u: Array, v: Array) -> Array:
+    return u[:, None] * v[None, :]
+
+
+def _column_sums(xp, a: Array, root: Array | None) -> Array:
+    """sum_i w_i a_i from rows already multiplied by sqrt(w_i)."""
+    if root is None:
+        return xp.sum(a, axis=0, dtype=xp.float64)
+    return xp.sum(xp.astype(a * root, xp.float64, copy=False), axis=0)

@@ -1,0 +1,512 @@
+"""Autoencoder layers grown one on another: `StackedPILAE` and `PILAutoencoder`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _check, structure
+from ._arrays import Array, Space, space_for, space_of, to_numpy
+from ._progress import Progress
+from .anchors import First, ScoredRows, Spread, row_keys
+from .blocks import Rows
+from .layer import Layer, LayerSpec, Scaling, fit_layer, output_moments
+from .linalg import DualGram, PrimalGram
+from .moments import Moments
+
+LAYER_RIDGE = 1e-3
+"""encoder_ridge="auto" in autoencoder layers."""
+
+
+@dataclass
+class Network:
+    """The feature map: input scaling, then layers."""
+
+    scaling: Scaling | None = None
+    layers: list[Layer] = field(default_factory=list)
+
+    def __call__(self, X: Array, depth: int | None = None) -> Array:
+        if self.scaling is not None:
+            X = self.scaling(X)
+        for layer in self.layers[:depth]:
+            X = layer(X)
+        return X
+
+    def decode(self, H: Array, depth: int | None = None) -> Array:
+        """Back from layer `depth` to the network's (scaled) input."""
+        for layer in reversed(self.layers[:depth]):
+            H = H @ layer.decoder
+        return H
+
+    @property
+    def space(self) -> Space | None:
+        return space_of(self.layers[0].weights) if self.layers else None
+
+
+@dataclass
+class Survey:
+    """What the first pass over the rows finds."""
+
+    moments: Moments
+    anchors: np.ndarray
+    """Row numbers, in order: the first p are the anchors of a layer of p neurons."""
+    scored: np.ndarray
+    fit_rows: np.ndarray | None
+    distinct: int
+    """Distinct rows of positive weight, counted up to a little more than the anchors asked for."""
+    dual: bool
+    """Rows are fewer than columns and fit one block: n x n matrices instead of d x d ones."""
+
+
+def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
+    """The first pass: column moments and Gram, anchors, rows to score, rows to fit on."""
+    dual = rows.n < rows.d and rows.fits_one_block()
+    moments = Moments(rows.space, product="float64", full=not dual)
+    spread, first, scored = Spread(capacity), First(capacity), ScoredRows(n_scored)
+    sample = None if fit_rows is None or fit_rows >= rows.n else ScoredRows(fit_rows)
+    for block in rows.blocks("reading the rows"):
+        moments.add(block.X, None, block.w)
+        keys = row_keys(block.X, seed)
+        index = np.arange(block.start, block.start + len(keys))
+        codes = np.zeros(len(keys), np.int64) if rows.codes is None else rows.codes[index]
+        if block.w is not None:
+            counts = to_numpy(block.w) > 0
+            keys, index, codes = keys[counts], index[counts], codes[counts]
+        spread.add(keys, codes, index)
+        first.add(keys, codes, index)
+        if n_scored:
+            scored.add(keys, index)
+        if sample is not None:
+            sample.add(keys, index)
+    distinct = len(spread.rows(spread.capacity))
+    if distinct == 1:
+        raise ValueError("All rows of X are the same: there is nothing to learn from; check how X was read.")
+    chosen = first if kind == "first" else spread
+    return Survey(
+        moments,
+        chosen.rows(capacity),
+        scored.rows(),
+        None if sample is None else sample.rows(),
+        distinct,
+        dual,
+    )
+
+
+def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Any:
+    """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
+    if found.dual:
+        [block] = rows.blocks()
+        return DualGram(block.X if scaling is None else scaling(block.X), block.w)
+    moments = found.moments
+    return PrimalGram(moments.gram() if scaling is None else scaling.gram(moments.gram(centred=True)))
+
+
+class Grower:
+    """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
+
+    def __init__(self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str) -> None:
+        self.rows = rows if found.fit_rows is None else rows.take(found.fit_rows)
+        self.found, self.spec, self.width = found, spec, width
+        self.anchors = rows.take_dense(found.anchors)
+        variance = found.moments.variance_a()
+        if input_scaling == "auto":
+            input_scaling = "standard" if structure.wants_standardising(to_numpy(variance)) else "none"
+        self.standardised = input_scaling == "standard"
+        scaling = Scaling.standard(found.moments.mean_a, variance) if self.standardised else None
+        self.network = Network(scaling)
+        self._input_rows = rows
+        self.gram: Any = None
+        self.moments: Moments | None = found.moments
+
+    @property
+    def depth(self) -> int:
+        return len(self.network.layers)
+
+    @property
+    def features_width(self) -> int:
+        return self.network.layers[-1].width if self.network.layers else self.rows.d
+
+    def step(self, *, last: bool = False) -> None:
+        """Add one layer. `last` spares the pass over its output when nobody reads it."""
+        k = self.depth
+        if self.gram is None:
+            self.gram = input_gram(self.found, self._input_rows, self.network.scaling)
+        d = self.gram.size
+        rank = self.gram.rank if structure.needs_rank(self.width) else 0
+        width = structure.layer_width(self.width, k, d, rank)
+        available = len(self.found.anchors)
+        if self.spec.encoder == "rows" and width > available:
+            if structure.listed_widths(self.width) or _check.is_integer(self.width):
+                raise _check.too_few_rows(width, available, f"Layer {k + 1}")
+            width = available
+        space = self.rows.space
+        network = self.network
+        layer = fit_layer(
+            self.rows,
+            network,
+            self.gram,
+            space.asarray(network(self.anchors[:width, :]), "float64"),
+            width,
+            self.spec,
+            f"layer {k + 1}",
+        )
+        self.moments, self.gram = None, None
+        if not last or self.spec.keep_decoder:
+            self.moments = output_moments(self.rows, network, layer, self.spec, f"layer {k + 1}")
+            self.gram = PrimalGram(self.moments.gram())
+        self.network = Network(network.scaling, [*network.layers, layer])
+
+    def reached_full_rank(self, growth: Any) -> bool:
+        if self.gram is None:
+            self.gram = input_gram(self.found, self._input_rows, self.network.scaling)
+        saturated = self.found.distinct > len(self.found.anchors)
+        n_rows = self.rows.n if saturated else self.found.distinct
+        return structure.full_rank(self.gram.rank, n_rows, growth)
+
+
+class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
+
+    def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
+        X = _check.check_X(self, X, reset=True, min_rows=2)
+        seed = _check.seed_of(self.random_state)
+        space = space_for(X, self.device)
+        progress = Progress(self.verbose)
+        rows = Rows(
+            X,
+            space,
+            weight=_check.check_weight(sample_weight, X.shape[0]),
+            block_rows=self.block_rows,
+            dtype=self.dtype,
+            progress=progress,
+        )
+        found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
+        ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
+        spec = LayerSpec(self.encoder, ridge, self.activation, self.gain, self.decoder_ridge, self.keep_decoders)
+        grower = Grower(rows, found, spec, self.width, self.input_scaling)
+        if depth == "auto":
+            while grower.depth < max_depth and not grower.reached_full_rank(growth):
+                grower.step()
+        else:
+            for k in range(int(depth)):
+                grower.step(last=k + 1 == depth)
+        network = grower.network
+        if self.keep_decoders:
+            self.reconstruction_error_ = _mean_error(rows, network)
+        progress.close()
+        self.network_ = network
+        self.layers_ = network.layers
+        self.n_passes_ = rows.passes + (0 if grower.rows is rows else grower.rows.passes)
+        self._n_features_out = network.layers[-1].width if network.layers else rows.d
+
+    def _rows(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        X = _check.check_X(self, X, reset=False)
+        fitted = self.network_.space or space_for(X, self.device)
+        _check.check_same_space(X, fitted, moved=self.device is not None)
+        return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
+
+    def transform(self, X: Any, layer: int | None = None) -> Array:
+        """Features of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        layer : int, optional
+            Stop after this many layers; by default the last. 0 gives the scaled input.
+
+        Returns
+        -------
+        array of shape (n_samples, width of that layer), in X's library and on its device
+        """
+        rows = self._rows(X)
+        depth = layer_number(layer, len(self.layers_))
+        width = max([rows.d, *(l.width for l in self.layers_)])
+        return rows.map(lambda block: self.network_(block, depth), width)
+
+    def inverse_transform(self, X: Any, layer: int | None = None) -> Array:
+        """Reconstruct inputs from features, layer by layer through the kept decoders.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, width of the layer)
+            What `transform` gave, with the same `layer`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if not self.keep_decoders:
+            raise ValueError("inverse_transform needs the decoders: fit again with keep_decoders=True.")
+        depth = layer_number(layer, len(self.layers_))
+        home = self.network_.space or space_of(X)
+        H = home.asarray(X)
+        width = self.layers_[depth - 1].width if depth else self.n_features_in_
+        if H.ndim != 2 or H.shape[1] != width:
+            raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
+        X_hat = self.network_.decode(H, depth)
+        if self.network_.scaling is not None:
+            X_hat = self.network_.scaling.undo(X_hat)
+        return space_of(X).asarray(X_hat)
+
+    def score_samples(self, X: Any) -> Array:
+        """Minus the reconstruction error of each row: low values are unlike the training rows.
+
+        The error is the mean over columns of the squared difference, in the network's (scaled) input units.
+        """
+        rows = self._rows(X)
+        if not self.keep_decoders:
+            raise ValueError("score_samples needs the decoders: fit again with keep_decoders=True.")
+        width = max([rows.d, *(l.width for l in self.layers_)])
+        return rows.map(lambda block: -_row_errors(self.network_, block), width)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags
+
+
+class StackedPILAE(_BaseStack):
+    """Features of a stack of pseudoinverse-learning autoencoders, without labels.
+
+    Each layer minimises ||X - f(X W_e) W_d||^2 + lambda_1 ||W_d||^2 over the decoder W_d in closed form, with the
+    encoder W_e taken from the pseudoinverse of its input (eqs 18 to 28 of the paper); then the weights are tied,
+    W_e = W_d', and the hidden features are the next layer's input.
+
+    Parameters
+    ----------
+    depth : int or "auto", default="auto"
+        Number of layers. "auto" grows until `growth` stops it or `max_depth` is reached.
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
+        Neurons of each layer. "rank" is eq (18), r + alpha (d - r), alpha 0 by default. "decay" is eq (19), beta d,
+        beta 0.9 by default, and "auto" is the same. A list gives every layer's width and fixes the depth.
+    max_depth : int, default=2
+    growth : "rank" or float, default="rank"
+        Stop when ||H^+ H - I||^2 = N - rank(H) is below 0.01 N, or below the given fraction of N.
+    encoder : {"rows", "truncated"}, default="rows"
+        "rows": columns of the pseudoinverse that belong to anchor rows. "truncated": the leading singular
+        directions over their singular values.
+    anchors : {"spread", "first"}, default="spread"
+        Which rows: a hash of the row decides (the same rows in any order), or the first ones as in the paper.
+    encoder_ridge : "auto" or float from 0 to infinity, default="auto"
+        (X'X + eps I)^-1 instead of the pseudoinverse, eps relative to the mean of the diagonal. 0 is the paper,
+        infinity takes the anchor rows themselves as weights; "auto" is 1e-3.
+    activation : {"sigmoid", "tanh", "relu", "sin", "softplus", "swish", "gelu", "linear"}, default="sigmoid"
+    gain : (float, float) or None, default=(4, 1)
+        Root-mean-square of the pre-activations before the decoder is solved, and after tying. None is literal.
+    decoder_ridge : float, default=1e-3
+        lambda_1 of (27), relative to the mean diagonal of H'H.
+    input_scaling : {"auto", "none", "standard"}, default="auto"
+        "standard" centres and scales columns. "auto" does so unless the columns share one scale, that is unless the
+        median standard deviation is at least a tenth of the largest.
+    keep_decoders : bool, default=True
+        Solve one more ridge per layer, from its final features back to its input, for `inverse_transform` and
+        `score_samples`.
+    fit_rows : int or None, default=None
+        Fit the layers on this many rows (chosen by hash); None means all.
+    device : str or None, default=None
+        Move blocks to this torch device ("cuda"); None computes where X lives.
+    dtype : {None, "float32", "float64"}, default=None
+        Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
+    block_rows : int or "auto", default="auto"
+        Rows read at a time; "auto" keeps a block within 64 MiB.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the hash; None counts as 0.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    layers_ : list of Layer
+        One record per layer: width, rank, reconstruction_error, route, seconds, passes, weights.
+    reconstruction_error_ : float
+        Mean of -score_samples over the training rows (with keep_decoders).
+    n_passes_ : int
+        Passes over the data.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from pilae import StackedPILAE
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> stack = StackedPILAE(width=[50, 40]).fit(X)
+    >>> H = stack.transform(X)
+    >>> H.shape
+    (1797, 40)
+    >>> stack.inverse_transform(H).shape
+    (1797, 64)
+    """
+
+    def __init__(
+        self,
+        depth="auto",
+        width="auto",
+        max_depth=2,
+        growth="rank",
+        encoder="rows",
+        anchors="spread",
+        encoder_ridge="auto",
+        activation="sigmoid",
+        gain=(4, 1),
+        decoder_ridge=1e-3,
+        input_scaling="auto",
+        keep_decoders=True,
+        fit_rows=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        random_state=None,
+        verbose=0,
+    ):
+        self.depth = depth
+        self.width = width
+        self.max_depth = max_depth
+        self.growth = growth
+        self.encoder = encoder
+        self.anchors = anchors
+        self.encoder_ridge = encoder_ridge
+        self.activation = activation
+        self.gain = gain
+        self.decoder_ridge = decoder_ridge
+        self.input_scaling = input_scaling
+        self.keep_decoders = keep_decoders
+        self.fit_rows = fit_rows
+        self.device = device
+        self.dtype = dtype
+        self.block_rows = block_rows
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit the layers.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        with _check.unchanged_on_error(self):
+            _check.check_network(self)
+            _check.check_running(self)
+            if self.growth == "loo":
+                raise _check.bad(self, "growth", "'rank' or a number (there is no output layer to leave rows out of)")
+            listed = structure.listed_widths(self.width)
+            depth = len(listed) if listed else self.depth
+            self._fit(X, sample_weight, depth, self.max_depth, self.growth)
+        return self
+
+
+class PILAutoencoder(_BaseStack):
+    """One pseudoinverse-learning autoencoder: `StackedPILAE` of depth one.
+
+    Parameters are those of `StackedPILAE`, without the ones about depth; `width` is one rule or one integer.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pilae import PILAutoencoder
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> autoencoder = PILAutoencoder(width=3).fit(X)
+    >>> autoencoder.transform(X).shape
+    (150, 3)
+    >>> bool((autoencoder.score_samples(X) <= 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        width="auto",
+        encoder="rows",
+        anchors="spread",
+        encoder_ridge="auto",
+        activation="sigmoid",
+        gain=(4, 1),
+        decoder_ridge=1e-3,
+        input_scaling="auto",
+        keep_decoders=True,
+        fit_rows=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        random_state=None,
+        verbose=0,
+    ):
+        self.width = width
+        self.encoder = encoder
+        self.anchors = anchors
+        self.encoder_ridge = encoder_ridge
+        self.activation = activation
+        self.gain = gain
+        self.decoder_ridge = decoder_ridge
+        self.input_scaling = input_scaling
+        self.keep_decoders = keep_decoders
+        self.fit_rows = fit_rows
+        self.device = device
+        self.dtype = dtype
+        self.block_rows = block_rows
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit the autoencoder.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        with _check.unchanged_on_error(self):
+            _check.check_width(self)
+            if len(structure.listed_widths(self.width) or [1]) != 1:
+                raise _check.bad(self, "width", "one rule or one integer (StackedPILAE takes several)")
+            _check.check_layer(self)
+            _check.check_choice(self, "input_scaling", ("auto", "none", "standard"))
+            _check.check_running(self)
+            self._fit(X, sample_weight, 1, 1, None)
+        return self
+
+
+def layer_number(layer: int | None, depth: int) -> int:
+    """A `layer` argument as a number of layers; None is all of them."""
+    if layer is None:
+        return depth
+    if not _check.is_integer(layer) or not 0 <= layer <= depth:
+        raise ValueError(f"'layer' must be an integer from 0 to {depth}, the number of layers. Got {layer!r} instead.")
+    return int(layer)
+
+
+def _row_errors(network: Network, X: Array) -> Array:
+    """Mean squared difference of each row and its reconstruction, in scaled input units."""
+    x = X if network.scaling is None else network.scaling(X)
+    H = x
+    for layer in network.layers:
+        H = layer(H)
+    xp = space_of(x).xp
+    return xp.mean((x - network.decode(H)) ** 2, axis=1)
+
+
+def _mean_error(rows: Rows, network: Network) -> float:
+    total = 0.0
+    width = max([rows.d, *(l.width for l in network.layers)])
+    for block in rows.blocks("reconstruction error", width):
+        e = rows.space.asarray(_row_errors(network, block.X), "float64")
+        total += float(rows.space.xp.sum(e if block.w is None else e * block.w))
+    return total / rows.total_weight

@@ -1,0 +1,73 @@
+"""Rules for the shape of a network: widths, depth, input scaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._check import is_integer
+
+DECAY = 0.9
+"""beta of eq (19): the paper's 784-705-634."""
+
+RANK_TOLERANCE = 0.01
+"""growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
+
+HEAD_WIDTH_LIMIT = 2000
+"""head_width="auto" takes a third of the distinct rows, up to this many neurons."""
+
+
+def listed_widths(width: Any) -> list[int] | None:
+    """The widths of a network given as a list; None for a rule."""
+    if isinstance(width, (list, np.ndarray)) or (isinstance(width, tuple) and not isinstance(width[0], str)):
+        return [int(p) for p in width]
+    return None
+
+
+def layer_width(rule: Any, layer: int, d: int, rank: int) -> int:
+    """Neurons of autoencoder number `layer` (from 0) on an input of d columns and the given rank.
+
+    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 unless ("rank", alpha) is given; "decay" and "auto" are
+    eq (19), p = beta d, with beta 0.9 unless ("decay", beta) is given.
+    """
+    listed = listed_widths(rule)
+    if listed is not None:
+        return listed[layer]
+    if is_integer(rule):
+        return int(rule)
+    name, factor = rule if isinstance(rule, tuple) else (rule, 0.0 if rule == "rank" else DECAY)
+    p = rank + factor * (d - rank) if name == "rank" else factor * d
+    return max(1, int(p))
+
+
+def width_bound(rule: Any, d: int) -> int:
+    """The most neurons any layer of this rule can have on d input columns."""
+    listed = listed_widths(rule)
+    if listed is not None:
+        return max(listed)
+    return int(rule) if is_integer(rule) else d
+
+
+def needs_rank(rule: Any) -> bool:
+    return rule == "rank" or (isinstance(rule, tuple) and rule[0] == "rank")
+
+
+def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
+    """The paper's stop: ||H^+ H - I||^2 < eps. H^+ H is a projector of rank r, so the norm is exactly N - r."""
+    tolerance = RANK_TOLERANCE if isinstance(growth, str) else float(growth)
+    return n_rows - rank <= tolerance * n_rows
+
+
+def head_width_rule(distinct_rows: int) -> int:
+    """head_width="auto" until the width path chooses: a third of the distinct rows, at most 2,000."""
+    return max(1, min(HEAD_WIDTH_LIMIT, distinct_rows // 3))
+
+
+def wants_standardising(variance: np.ndarray) -> bool:
+    """input_scaling="auto": standardise unless the columns share one scale, as pixels and embeddings do.
+
+    They share one when the median standard deviation of the columns that vary is at least a tenth of the largest.
+    """
+    spread = np.sqrt(variance[variance > 0])
+    return bool(spread.size) and float(np.median(spread)) < 0.1 * float(spread.max())
