@@ -22,7 +22,7 @@ $(VENV)/all: $(VENV)/dev
 	touch $@
 
 demo: $(VENV)/core
-	$(BIN)/python -m pilae.demo
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow"

@@ -6,6 +6,7 @@ lacks (triangular solves, writing on a diagonal, reading the bits of a float) ar
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -40,10 +41,26 @@ class Space(NamedTuple):
             return self.asarray(to_numpy(x), dtype)
         return x if kind is None else xp.astype(x, kind, copy=False)
 
+    def __reduce__(self):  # modules cannot be pickled, their names can
+        return _space_by_name, (self.xp.__name__, self.device)
+
+    @property
+    def library(self) -> str:
+        return self.xp.__name__.removeprefix("array_api_compat.").split(".")[0]
+
     def describe(self) -> str:
-        """The name of the library and device, for error sentences."""
-        name = self.xp.__name__.removeprefix("array_api_compat.").split(".")[0]
-        return name if self.device in (None, "cpu") else f"{name} on {self.device}"
+        """Library and device in words, for error sentences."""
+        return self.library if str(self.device) == "cpu" else f"{self.library} on {self.device}"
+
+    def recipe(self) -> str:
+        """The line that brings an array X here."""
+        if self.library == "numpy":
+            return "numpy.asarray(X), copied to the CPU first,"
+        return f"{self.library}.asarray(X, device={str(self.device)!r})"
+
+
+def _space_by_name(name: str, device: Any) -> Space:
+    return Space(importlib.import_module(name), device)
 
 
 NUMPY = Space(numpy_namespace, "cpu")
@@ -85,7 +102,10 @@ def to_numpy(x: Array) -> np.ndarray:
         return x.detach().cpu().numpy()
     if compat.is_cupy_array(x):
         return x.get()
-    return np.asarray(compat.to_device(x, "cpu") if "cpu" in str(compat.device(x)).lower() else x)
+    xp = compat.array_namespace(x)
+    if compat.is_array_api_strict_namespace(xp):  # its devices are pretended, but must be left like real ones
+        return np.asarray(x.to_device(xp.Device("CPU_DEVICE")))
+    return np.asarray(x)
 
 
 def float_name(x: Array) -> str:

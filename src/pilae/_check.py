@@ -197,7 +197,8 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
     if X.shape[1] > MAX_COLUMNS and X.shape[0] > MAX_COLUMNS:
         raise ValueError(
             f"X has {X.shape[1]} columns, and {name} needs a square matrix of that size; it takes at most "
-            f"{MAX_COLUMNS}. Reduce the columns first, for example with sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+            f"{MAX_COLUMNS}. Reduce the columns first, for example with sklearn.decomposition.TruncatedSVD or a "
+            "smaller hashing space."
         )
     return X
 
@@ -212,7 +213,7 @@ def _check_finite(X: Any, what: str, name: str) -> None:
         if math.isfinite(float(xp.sum(values))):
             return
     for start in range(0, values.shape[0], 65_536):
-        part = values[start : start + 65_536, ...]
+        part = values[start : min(start + 65_536, values.shape[0]), ...]
         if bool(xp.any(xp.isnan(part))):
             raise ValueError(
                 f"{what} contains NaN, which {name} does not take: fill missing values first, for example with "
@@ -225,16 +226,15 @@ def _check_finite(X: Any, what: str, name: str) -> None:
             )
 
 
-def check_same_space(X: Any, fitted: Space, moved: bool) -> None:
-    """A model lives where it was fitted; with `device` given, NumPy input is moved there."""
+def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None:
+    """A model lives where it was fitted; with `device` given, X is moved there."""
     here = space_of(X)
-    if here == fitted or moved:
+    if here == fitted or getattr(estimator, "device", None) is not None:
         return
-    library = fitted.xp.__name__.removeprefix("array_api_compat.").split(".")[0]
-    cure = "numpy.asarray(X.cpu())" if library == "numpy" else f"{library}.asarray(X, device={str(fitted.device)!r})"
     raise ValueError(
-        f"X lives in {here.describe()} but this model was fitted in {fitted.describe()}: pass {cure}, or fit again on "
-        "arrays of that kind."
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as "
+        f"those passed to fit(): X lives in {here.describe()}, the model in {fitted.describe()}; pass "
+        f"{fitted.recipe()}, or fit again on arrays of X's kind."
     )
 
 
@@ -273,6 +273,9 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
         y = to_numpy(y)
     if scipy.sparse.issparse(y):
         y = y.toarray()
+    values = np.asarray(y)
+    if values.dtype.kind == "f":
+        _check_finite(values, "y", type(estimator).__name__)
     kind = type_of_target(y, input_name="y")
     check_classification_targets(y)
     if kind == "multilabel-indicator":
@@ -297,8 +300,8 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
     return classes, codes, False
 
 
-def check_targets(estimator: Any, y: Any, n: int) -> np.ndarray:
-    """Targets of a regressor as float64, n x m, in NumPy."""
+def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
+    """Targets of a regressor: (float64, n x m, in NumPy; whether y was one-dimensional)."""
     need_y(estimator, y)
     Y = check_array(
         to_numpy(y) if is_foreign(y) else y,
@@ -311,7 +314,7 @@ def check_targets(estimator: Any, y: Any, n: int) -> np.ndarray:
     if Y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions, but it has {Y.ndim}: reshape it to (rows, outputs).")
     _check_finite(Y, "y", type(estimator).__name__)
-    return np.asarray(Y, dtype=np.float64).reshape(n, -1)
+    return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
 
 
 def too_few_rows(width: int, available: int, what: str) -> ValueError:

@@ -127,14 +127,14 @@ def fit_output(
     width: int,
     ridge: float | str,
     *,
-    relative: bool,
+    scale: np.ndarray,
     keep: bool,
     label: str,
 ) -> Output:
     """Solve the output layer in one pass, and score it by leave-one-out on `scored`.
 
-    ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). `relative` divides each
-    output's error by its standard deviation, for targets in different units.
+    ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). `scale` is
+    what one unit of error is for each output, for targets in different units.
     """
     moments = Moments(rows.space, product=rows.dtype)
     for block in rows.blocks(label, width):
@@ -143,8 +143,6 @@ def fit_output(
     G = scaling.gram(moments.gram(centred=True))
     C = moments.cross(centred=True) * scaling.inverse[:, None]
     zbar, total = moments.mean_b, moments.weight
-    spread = np.sqrt(to_numpy(moments.variance_b()))
-    scale = np.where(spread > 0, spread, 1.0) if relative else np.ones_like(spread)
     batches = _scored_batches(scored, features, scaling, width)
 
     factors = RidgeFactors(G, C, total)

@@ -76,8 +76,8 @@ class Layer:
     ----------
     weights : d x p array
         W_e after tying.
-    decoder : p x d array or None
-        Maps H back to the layer's input (kept on request).
+    decoder, decoder_bias : p x d and d arrays or None
+        Map H back to the layer's input (kept on request).
     width, rank : int
         Neurons, and the rank of the layer's input, eq (17).
     reconstruction_error : float
@@ -97,9 +97,14 @@ class Layer:
     seconds: float = 0.0
     passes: int = 0
     decoder: Array | None = None
+    decoder_bias: Array | None = None
 
     def __call__(self, X: Array) -> Array:
         return ACTIVATIONS[self.activation](X @ self.weights)
+
+    def decode(self, H: Array) -> Array:
+        """The layer's input from its features, by the kept decoder."""
+        return H @ self.decoder + self.decoder_bias
 
     def __repr__(self) -> str:
         return (
@@ -188,10 +193,11 @@ def output_moments(rows: Rows, inputs: Callable[[Array], Array], layer: Layer, s
         X = inputs(block.X)
         moments.add(layer(X), X if spec.keep_decoder else None, block.w)
     if spec.keep_decoder:
-        raw = Moments(rows.space, shifted=False)
-        raw.aa, raw.ab, raw.bb = moments.gram(), moments.cross(), _raw_squares(moments)
-        W_d, _ = _decoder(raw, spec.decoder_ridge)
+        # with a bias: features are far from zero, and a ridge on their mean would shrink what they say
+        G, C = moments.gram(centred=True), moments.cross(centred=True)
+        W_d, _ = ridge_solve(G, C, spec.decoder_ridge * _mean_diagonal(G))
         layer.decoder = rows.space.asarray(W_d, rows.dtype)
+        layer.decoder_bias = rows.space.asarray(moments.mean_b - moments.mean_a @ W_d, rows.dtype)
     layer.seconds += time.perf_counter() - start
     layer.passes += rows.passes - passes
     return moments
@@ -201,17 +207,14 @@ def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float]:
     """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), and its relative squared error."""
     G, C = moments.gram(), moments.cross()
     xp = moments.space.xp
-    p = G.shape[0]
-    lambda_1 = decoder_ridge * float(xp.sum(diagonal(G))) / p
-    W_d, _ = ridge_solve(G, C, lambda_1)
+    W_d, _ = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
     return W_d, max(left, 0.0) / total if total > 0 else 0.0
 
 
-def _raw_squares(moments: Moments) -> Array:
-    shift = moments.shift_b
-    return moments.bb + 2 * moments.sum_b * shift + moments.weight * shift**2
+def _mean_diagonal(G: Array) -> float:
+    return float(space_of(G).xp.sum(diagonal(G))) / G.shape[0]
 
 
 def _rescaled(W: Array, gram: Any, rms: float, total: float) -> Array:

@@ -26,6 +26,13 @@ EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
+TIE = 0.01
+"""Two candidates are a tie within this fraction of the paired standard error of their difference."""
+
+LEAST_LEFT = 1e-7
+"""Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it."""
+
+
 class Factor:
     """(G + lambda I) factorised for one ridge: q = L^-1 f for rows, and the solution."""
 
@@ -85,16 +92,28 @@ class RidgeFactors:
 
 
 class Scored(NamedTuple):
-    """Leave-one-out results on the scored rows, in NumPy: outputs, targets, weights, and where the rows are."""
+    """Leave-one-out results on the scored rows, in NumPy: outputs, targets, weights, units left out."""
 
     outputs: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
+    unit: np.ndarray
+
+    def row_errors(self, scale: np.ndarray) -> np.ndarray:
+        """sum_k ((z - out)_k / scale_k)^2 of each row."""
+        return np.sum(((self.targets - self.outputs) / scale) ** 2, axis=1)
 
     def squared_error(self, scale: np.ndarray) -> float:
-        """Weighted mean over rows of sum_k ((z - out)_k / scale_k)^2."""
-        e = np.sum(((self.targets - self.outputs) / scale) ** 2, axis=1)
-        return float(np.average(e, weights=self.weight))
+        return float(np.average(self.row_errors(scale), weights=self.weight))
+
+    def beats(self, other: Scored, scale: np.ndarray) -> bool:
+        """Lower error than `other` by more than 1% of the paired standard error; closer than that is a tie."""
+        gain = other.row_errors(scale) - self.row_errors(scale)
+        mean = float(np.average(gain, weights=self.weight))
+        variance = float(np.average((gain - mean) ** 2, weights=self.weight))
+        # a row of weight 3 is three rows, a row of weight 0.3 is one
+        count = float(np.sum(self.weight / np.where(self.unit > 0, self.unit, 1.0)))
+        return mean > TIE * (variance / max(count, 1.0)) ** 0.5
 
 
 Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray]]]
@@ -105,7 +124,8 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     """Leave-one-out outputs of the scored rows for each ridge, in one go over them."""
     chosen = [factors.at(r) for r in ridges]
     outputs: list[list[np.ndarray]] = [[] for _ in ridges]
-    targets, weights = [], []
+    mean = to_numpy(zbar)
+    targets, weights, units = [], [], []
     for F, Z, w, unit in batches():
         R = factors.rotate(F)
         z = to_numpy(Z)
@@ -113,13 +133,14 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
             q = factor.whiten(R)
             fit = to_numpy(zbar + q @ factor.c)
             h = to_numpy(namespace(q).sum(q**2, axis=1)) + 1.0 / factors.weight
-            # a row that alone holds its direction has leverage 1: no finite answer, so a huge one
-            left = np.maximum(1.0 - unit * h, 1e-8)
-            out.append(z - (z - fit) / left[:, None])
+            left = (1.0 - unit * h)[:, None]
+            known = left > LEAST_LEFT
+            out.append(np.where(known, z - (z - fit) / np.where(known, left, 1.0), mean))
         targets.append(z)
         weights.append(w)
-    Z_all, w_all = np.concatenate(targets), np.concatenate(weights)
-    return [Scored(np.concatenate(out), Z_all, w_all) for out in outputs]
+        units.append(unit)
+    rest = np.concatenate(targets), np.concatenate(weights), np.concatenate(units)
+    return [Scored(np.concatenate(out), *rest) for out in outputs]
 
 
 def ridge_grid(smallest: float) -> list[float]:
@@ -133,30 +154,27 @@ def best_ridge(
 ) -> tuple[float, Scored, dict[float, float]]:
     """The ridge of lowest squared leave-one-out error: (ridge, its scores, error of every ridge tried).
 
-    Narrow layers evaluate the whole grid. Wide ones, where each ridge costs a factorisation, walk downhill in
-    decades from 1e-4.
+    Of ridges that tie the largest is taken. Narrow layers evaluate the whole grid; wide ones, where each ridge
+    costs a factorisation, walk in decades from 1e-4, up as long as it does not hurt and down as long as it helps.
     """
+    tried: dict[float, Scored] = {}
+
+    def scores(ridge: float) -> Scored:
+        if ridge not in tried:
+            [tried[ridge]] = leave_one_out(factors, [ridge], zbar, batches)
+        return tried[ridge]
+
     if factors.route.startswith("eigh"):
         grid = ridge_grid(smallest)
-        scored = leave_one_out(factors, grid, zbar, batches)
-        errors = {r: s.squared_error(scale) for r, s in zip(grid, scored, strict=True)}
-        best = min(errors, key=lambda r: errors[r])
-        return best, scored[grid.index(best)], errors
-    grid = ridge_grid(smallest)[::2]
-    errors = {}
-    kept: dict[float, Scored] = {}
-
-    def error(k: int) -> float:
-        if grid[k] not in errors:
-            [scores] = leave_one_out(factors, [grid[k]], zbar, batches)
-            errors[grid[k]] = scores.squared_error(scale)
-            kept[grid[k]] = scores
-        return errors[grid[k]]
-
-    k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 4))
-    while k > 0 and error(k - 1) < error(k):
-        k -= 1
-    while k + 1 < len(grid) and error(k + 1) < error(k):
-        k += 1
-    error(k)
-    return grid[k], kept[grid[k]], dict(sorted(errors.items()))
+        tried = dict(zip(grid, leave_one_out(factors, grid, zbar, batches), strict=True))
+        best = min(grid, key=lambda r: tried[r].squared_error(scale))
+        chosen = max(r for r in grid if not tried[best].beats(tried[r], scale))
+    else:
+        grid = ridge_grid(smallest)[::2]
+        k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 4))
+        while k + 1 < len(grid) and not scores(grid[k]).beats(scores(grid[k + 1]), scale):
+            k += 1
+        while k > 0 and scores(grid[k - 1]).beats(scores(grid[k]), scale):
+            k -= 1
+        chosen = grid[k]
+    return chosen, scores(chosen), {r: tried[r].squared_error(scale) for r in sorted(tried)}

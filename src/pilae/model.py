@@ -123,14 +123,14 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # ----------------------------------------------------------------------------------------- predicting
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
         X = _check.check_X(self, X, reset=False)
         if isinstance(self.head_, LinearHead):
             fitted = space_of(self.head_.output.coef)
         else:
             fitted = self.network_.space or space_for(X, self.device)
-        _check.check_same_space(X, fitted, moved=self.device is not None)
+        _check.check_same_space(self, method, X, fitted)
         return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
 
     @property
@@ -143,13 +143,13 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         return self.head_
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Any, method: str) -> Array:
         """Outputs of a linear head, one column per class or target."""
-        rows, head = self._rows(X), self._fitted_head()
+        rows, head = self._rows(X, method), self._fitted_head()
         return rows.map(lambda block: head.scores(self.network_(block)), self._widest)
 
     def _ask_estimator(self, method: str, X: Any) -> Any:
-        rows, head = self._rows(X), self._fitted_head()
+        rows, head = self._rows(X, method), self._fitted_head()
         ask = getattr(head.estimator, method)
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
@@ -166,7 +166,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         array of shape (n_samples, width of that layer)
         """
-        rows = self._rows(X)
+        rows = self._rows(X, "transform")
         depth = layer_number(layer, len(self.layers_))
         return rows.map(lambda block: self.network_(block, depth), self._widest)
 
@@ -198,6 +198,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
 
@@ -225,7 +226,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         Which rows become neurons. "spread" takes them by a hash of the row, class after class in turn.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         Ridge inside the pseudoinverse, in the layers and in the head. "auto": 1e-3 in the layers; in the head
-        1e-5 on the features of layers and 1 on the input itself.
+        1e-6 on the features of layers and 1 on the input itself.
     activation : str, default="sigmoid"
         Of the autoencoder layers: sigmoid, tanh, relu, sin, softplus, swish, gelu or linear.
     gain : (float, float) or None, default=(4, 1)
@@ -409,7 +410,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         """
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("predict", X)
-        numbers = self._decide(self._scores(X))
+        numbers = self._decide(self._scores(X, "predict"))
         if self.multilabel_:
             return numbers
         home = space_of(numbers)
@@ -421,7 +422,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("decision_function", X)
-        scores = self._scores(X)
+        scores = self._scores(X, "decision_function")
         if len(self.classes_) == 2 and not self.multilabel_:
             return scores[:, 1] - scores[:, 0]
         return scores
@@ -434,7 +435,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         """
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("predict_proba", X)
-        return probabilities(self._scores(X), self._fitted_head().temperature, self.multilabel_)
+        return probabilities(self._scores(X, "predict_proba"), self._fitted_head().temperature, self.multilabel_)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets)."""
@@ -489,8 +490,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
             self._check_params()
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
-            Y = _check.check_targets(self, y, X.shape[0])
-            self._flat = np.ndim(y) == 1 if not hasattr(y, "ndim") else y.ndim == 1
+            Y, self._flat = _check.check_targets(self, y, X.shape[0])
             rows = Rows(
                 X,
                 space_for(X, self.device),
@@ -511,7 +511,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("predict", X)
-        scores = self._scores(X)
+        scores = self._scores(X, "predict")
         return scores[:, 0] if self._flat else scores
 
     def score(self, X, y, sample_weight=None) -> float:

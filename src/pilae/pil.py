@@ -70,11 +70,11 @@ class _BasePIL(BaseEstimator):
         self.scaling_, self.weights_, self.ranks_ = scaling, weights, ranks
         self.output_ = H_plus @ space.asarray(O)
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Any, method: str) -> Array:
         check_is_fitted(self)
         X = _check.check_X(self, X, reset=False)
         fitted = space_of(self.output_)
-        _check.check_same_space(X, fitted, moved=False)
+        _check.check_same_space(self, method, X, fitted)
         f = ACTIVATIONS[self.activation]
 
         def outputs(block: Array) -> Array:
@@ -88,6 +88,7 @@ class _BasePIL(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
 
@@ -139,12 +140,12 @@ class PILClassifier(ClassifierMixin, _BasePIL):
 
     def decision_function(self, X) -> Array:
         """Outputs: (n_samples, n_classes), or (n_samples,) for two classes."""
-        scores = self._scores(X)
+        scores = self._scores(X, "decision_function")
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X) -> Array:
         """Class of each row."""
-        scores = self._scores(X)
+        scores = self._scores(X, "predict")
         labels = self.classes_[np.argmax(to_numpy(scores), axis=1)]
         return space_of(scores).asarray(labels) if labels.dtype.kind in "biuf" else labels
 
@@ -173,14 +174,13 @@ class PILRegressor(RegressorMixin, _BasePIL):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
         with _check.unchanged_on_error(self):
             X = self._check_fit(X)
-            Y = _check.check_targets(self, y, X.shape[0])
-            self._flat = np.ndim(to_numpy(y)) == 1
+            Y, self._flat = _check.check_targets(self, y, X.shape[0])
             self._fit_layers(X, Y)
         return self
 
     def predict(self, X) -> Array:
         """Predicted targets."""
-        scores = self._scores(X)
+        scores = self._scores(X, "predict")
         return scores[:, 0] if self._flat else scores
 
     def score(self, X, y, sample_weight=None) -> float:

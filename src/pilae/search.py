@@ -11,6 +11,7 @@ from .blocks import Rows
 from .head import EstimatorHead, Hidden, LinearHead, fit_estimator_head, fit_hidden, fit_output
 from .layer import LayerSpec, Scaling
 from .linalg import PrimalGram
+from .loo import Scored
 from .moments import Moments
 from .stack import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
 
@@ -20,7 +21,7 @@ SCORED_ROWS = 5000
 TRIAL_WIDTH = 500
 """Neurons of the output layers that are compared to find the depth."""
 
-HEAD_RIDGE = 1e-5
+HEAD_RIDGE = 1e-6
 """encoder_ridge="auto" for the head's neurons on autoencoder features."""
 
 HEAD_RIDGE_ON_INPUT = 1.0
@@ -70,14 +71,17 @@ def _grow(grower: Grower, heads: _Heads, params: Any) -> list[float]:
         while grower.depth < params.max_depth and not grower.reached_full_rank(params.growth):
             grower.step()
         return []
-    errors = [heads.trial(grower)]
+    scores = heads.trial(grower)
+    errors = [scores.squared_error(heads.scale)]
     while grower.depth < params.max_depth:
         before = grower.network, grower.gram, grower.moments
         grower.step()
-        errors.append(heads.trial(grower))
-        if errors[-1] >= errors[-2]:
+        deeper = heads.trial(grower)
+        errors.append(deeper.squared_error(heads.scale))
+        if not deeper.beats(scores, heads.scale):
             grower.network, grower.gram, grower.moments = before
             break
+        scores = deeper
     return errors
 
 
@@ -87,13 +91,14 @@ class _Heads:
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
         self.params, self.rows, self.found, self.seed = params, rows, found, seed
         self.scored = rows.take(found.scored)
+        self.scale = _target_scale(rows)
 
-    def trial(self, grower: Grower) -> float:
-        """Squared leave-one-out error of an output layer on the newest features."""
+    def trial(self, grower: Grower) -> Scored:
+        """Leave-one-out of an output layer on the newest features."""
         head = self.params.head
         kind = head if isinstance(head, str) and head != "softmax" else "ridge"
         width = min(TRIAL_WIDTH, structure.head_width_rule(self.found.distinct))
-        return min(self._linear(grower, kind, width, "auto", keep=False).output.path.values())
+        return self._linear(grower, kind, width, "auto", keep=False).output.loo
 
     def final(self, grower: Grower, y: np.ndarray, fit_params: dict) -> LinearHead | EstimatorHead:
         """The head asked for."""
@@ -121,7 +126,7 @@ class _Heads:
             network if hidden is None else lambda X: hidden(network(X)),
             width,
             ridge,
-            relative=self.rows.codes is None,
+            scale=self.scale,
             keep=keep,
             label=f"output layer, {width} neurons",
         )
@@ -167,3 +172,12 @@ class _Heads:
         for block in self.rows.blocks("features"):
             moments.add(grower.network(block.X), None, block.w)
         return moments
+
+
+def _target_scale(rows: Rows) -> np.ndarray:
+    """What one unit of error is, for each output: a standard deviation for targets or labels, 1 for classes."""
+    if rows.targets is None:
+        return np.ones(rows.n_targets)
+    mean = np.average(rows.targets, axis=0, weights=rows.weight)
+    spread = np.sqrt(np.average((rows.targets - mean) ** 2, axis=0, weights=rows.weight))
+    return np.where(spread > 0, spread, 1.0)

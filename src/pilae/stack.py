@@ -39,7 +39,7 @@ class Network:
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""
         for layer in reversed(self.layers[:depth]):
-            H = H @ layer.decoder
+            H = layer.decode(H)
         return H
 
     @property
@@ -203,11 +203,11 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_passes_ = rows.passes + (0 if grower.rows is rows else grower.rows.passes)
         self._n_features_out = network.layers[-1].width if network.layers else rows.d
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
         X = _check.check_X(self, X, reset=False)
         fitted = self.network_.space or space_for(X, self.device)
-        _check.check_same_space(X, fitted, moved=self.device is not None)
+        _check.check_same_space(self, method, X, fitted)
         return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
@@ -223,7 +223,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         array of shape (n_samples, width of that layer), in X's library and on its device
         """
-        rows = self._rows(X)
+        rows = self._rows(X, "transform")
         depth = layer_number(layer, len(self.layers_))
         width = max([rows.d, *(l.width for l in self.layers_)])
         return rows.map(lambda block: self.network_(block, depth), width)
@@ -259,7 +259,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         The error is the mean over columns of the squared difference, in the network's (scaled) input units.
         """
-        rows = self._rows(X)
+        rows = self._rows(X, "score_samples")
         if not self.keep_decoders:
             raise ValueError("score_samples needs the decoders: fit again with keep_decoders=True.")
         width = max([rows.d, *(l.width for l in self.layers_)])
@@ -269,6 +269,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = True
+        tags.array_api_support = True
         return tags
 
 

@@ -1,0 +1,66 @@
+"""What a figure needs beside it: the machine, the versions, and a matrix product timed in the same process."""
+
+import importlib.metadata
+import os
+import platform
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def gemm_seconds(repeats: int = 3) -> float:
+    """One "GEMM": the best time of a 4000 x 4000 float64 matrix product."""
+    A = np.ones((4000, 4000))
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        A @ A
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def peak_megabytes() -> float:
+    """Peak resident memory of this process, interpreter and data included."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def describe() -> dict:
+    cpu = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        names = [
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ]
+        cpu = names[0] if names else cpu
+    packages = ("pilae", "numpy", "scipy", "scikit-learn", "array-api-compat")
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "python": sys.version.split()[0],
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+    }
+
+
+def data_folder() -> Path:
+    folder = os.environ.get("PILAE_DATA")
+    if not folder or not Path(folder).is_dir():
+        sys.exit(
+            "Set PILAE_DATA to a folder with mnist.npz and fashion_mnist.npz "
+            "(arrays X_train, y_train, X_test, y_test), then run this again."
+        )
+    return Path(folder)
+
+
+def images(name: str, dtype: str) -> tuple[np.ndarray, ...]:
+    """X_train, y_train, X_test, y_test of an image set, pixels divided by 255."""
+    with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as data:
+        X, X_test = (data[k].reshape(len(data[k]), -1).astype(dtype) for k in ("X_train", "X_test"))
+        X /= 255
+        X_test /= 255
+        return X, data["y_train"], X_test, data["y_test"]

@@ -1,0 +1,80 @@
+"""The paper's 784-705-634 network on MNIST and Fashion-MNIST: accuracy, time, memory, and equality over blocks.
+
+    PILAE_DATA=folder python -m benchmarks.paper_network
+
+Each case runs in its own process, so that peak memory is its own. Writes benchmarks/results/paper_network.json.
+"""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from benchmarks.machine import RESULTS, data_folder, describe, gemm_seconds, images, peak_megabytes
+from pilae import PILAEClassifier
+
+NETWORK = {"width": [705, 634], "head_width": 4000}
+CASES = {
+    "mnist, SHLN 4,000, float32": ("mnist", "float32", {}),
+    "mnist, SHLN 4,000, float64": ("mnist", "float64", {}),
+    "mnist, softmax, float32": ("mnist", "float32", {"head": "softmax"}),
+    "fashion_mnist, SHLN 4,000, float32": ("fashion_mnist", "float32", {}),
+    "fashion_mnist, SHLN 4,000, float64": ("fashion_mnist", "float64", {}),
+    "fashion_mnist, softmax, float32": ("fashion_mnist", "float32", {"head": "softmax"}),
+}
+
+
+def fit_case(name: str, dtype: str, params: dict) -> dict:
+    X, y, X_test, y_test = images(name, dtype)
+    gemm = gemm_seconds()
+    start = time.perf_counter()
+    model = PILAEClassifier(**NETWORK, **params).fit(X, y)
+    seconds = time.perf_counter() - start
+    gemm = (gemm + gemm_seconds()) / 2
+    return {
+        "test_accuracy": model.score(X_test, y_test),
+        "loo_accuracy": getattr(model, "loo_score_", None),
+        "seconds": seconds,
+        "gemm": seconds / gemm,
+        "gemm_seconds": gemm,
+        "peak_megabytes": peak_megabytes(),
+        "passes": model.n_passes_,
+        "ridge": getattr(model, "ridge_", None),
+    }
+
+
+def equality_case() -> dict:
+    """Largest relative difference of the outputs on test rows: one block, blocks of 1,000, shuffled rows."""
+    X, y, X_test, _ = images("mnist", "float64")
+    whole = PILAEClassifier(**NETWORK, block_rows=len(X)).fit(X, y).decision_function(X_test)
+    blocks = PILAEClassifier(**NETWORK, block_rows=1000).fit(X, y).decision_function(X_test)
+    order = np.random.default_rng(0).permutation(len(X))
+    shuffled = PILAEClassifier(**NETWORK).fit(X[order], y[order]).decision_function(X_test)
+    scale = np.abs(whole).max()
+    return {
+        "blocks of 1,000 against one block": float(np.abs(blocks - whole).max() / scale),
+        "shuffled rows against one block": float(np.abs(shuffled - whole).max() / scale),
+    }
+
+
+def main() -> None:
+    if len(sys.argv) > 1:  # one case, for the parent below
+        case = sys.argv[1]
+        print(json.dumps(equality_case() if case == "equality" else fit_case(*CASES[case])))
+        return
+    data_folder()
+    results = {"command": "python -m benchmarks.paper_network", "network": NETWORK, "machine": describe(), "cases": {}}
+    for case in [*CASES, "equality"]:
+        out = subprocess.run([sys.executable, "-m", __spec__.name, case], capture_output=True, text=True)
+        if out.returncode:
+            sys.exit(f"{case} failed:\n{out.stderr}")
+        results["cases"][case] = json.loads(out.stdout)
+        print(case, results["cases"][case], flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "paper_network.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

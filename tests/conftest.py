@@ -1,0 +1,42 @@
+"""One fixture over all array libraries; scikit-learn's array API checks run instead of skipping."""
+
+import os
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported
+
+import array_api_strict
+import numpy as np
+import pytest
+import torch
+
+from pilae._arrays import to_numpy
+
+
+class Library:
+    """Makes arrays of one library and checks that results stayed there."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, x):
+        x = np.array(x)
+        if self.name == "numpy":
+            return x
+        if self.name == "numpy-readonly":
+            x.flags.writeable = False
+            return x
+        return torch.asarray(x) if self.name == "torch" else array_api_strict.asarray(x)
+
+    def owns(self, x):
+        kind = {"torch": torch.Tensor, "array-api-strict": type(array_api_strict.asarray(0.0))}
+        return isinstance(x, kind.get(self.name, np.ndarray))
+
+    @staticmethod
+    def numpy(x):
+        return to_numpy(x)
+
+
+@pytest.fixture(params=["numpy", "numpy-readonly", "array-api-strict", "torch"])
+def library(request):
+    """Every array library the code must serve; none may be missing."""
+    return Library(request.param)

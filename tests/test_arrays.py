@@ -1,0 +1,113 @@
+"""The same code on every array library: same numbers, results stay where the input lives."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import blobs, close
+from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
+from pilae.activations import ACTIVATIONS
+
+X, Y = blobs(120)
+W = np.random.default_rng(0).integers(1, 3, 120).astype(float)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "params",
+    [{"width": [5, 4]}, {"depth": 0}, {"width": [4], "head": "ridge"}, {"width": [4], "head": "softmax"}],
+    ids=str,
+)
+def test_classifier(library, params, dtype):
+    x = X.astype(dtype)
+    reference = PILAEClassifier(**params).fit(x, Y, sample_weight=W)
+    model = PILAEClassifier(**params).fit(library(x), Y, sample_weight=W)  # y stays NumPy
+    for method in ("predict_proba", "decision_function", "transform", "predict"):
+        out = getattr(model, method)(library(x))
+        assert library.owns(out)
+        close(library.numpy(out), getattr(reference, method)(x), dtype, condition=1e5 if dtype == "float64" else 100)
+    assert library.owns(model.network_(library(x)))
+    assert model.score(library(x), library(Y)) == pytest.approx(reference.score(x, Y), abs=0.02)
+
+
+def test_regressor(library):
+    reference = PILAERegressor(width=[5]).fit(X, X[:, :2])
+    model = PILAERegressor(width=[5]).fit(library(X), library(X[:, :2]))
+    out = model.predict(library(X))
+    assert library.owns(out)
+    close(library.numpy(out), reference.predict(X), condition=1e5)
+
+
+@pytest.mark.parametrize("estimator", [StackedPILAE(width=[5, 3]), PILAutoencoder(width=4, encoder="truncated")])
+def test_transformers(library, estimator):
+    reference = estimator.fit(X)
+    H, back, scores = (
+        reference.transform(X),
+        reference.inverse_transform(reference.transform(X)),
+        reference.score_samples(X),
+    )
+    model = estimator.fit(library(X))
+    ours = model.transform(library(X))
+    assert library.owns(ours)
+    close(library.numpy(ours), H, condition=1e5)
+    close(library.numpy(model.inverse_transform(ours)), back, condition=1e6)
+    close(library.numpy(model.score_samples(library(X))), scores, condition=1e6)
+
+
+def test_basic_pil(library):
+    model = PILClassifier().fit(library(X), Y)
+    assert model.score(library(X), Y) == 1.0
+    assert library.owns(model.predict(library(X)))
+    out = PILRegressor().fit(library(X), X[:, 0] ** 2).predict(library(X))
+    np.testing.assert_allclose(library.numpy(out), X[:, 0] ** 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(library, activation):
+    x = np.linspace(-700, 700, 1401)
+    f = ACTIVATIONS[activation]
+    with np.errstate(all="raise", under="ignore"):
+        out = f(library(x))
+    assert library.owns(out)
+    assert np.isfinite(library.numpy(out)).all()
+    close(library.numpy(out), f(x))
+    assert library.numpy(f(library(x.astype(np.float32)))).dtype == np.float32
+
+
+def test_string_classes_come_back_as_numpy(library):
+    model = PILAEClassifier(depth=0).fit(library(X), np.array(["a", "b", "c"])[Y])
+    assert set(model.predict(library(X))) == {"a", "b", "c"}
+
+
+def test_other_library_is_an_error_with_the_cure():
+    model = PILAEClassifier(depth=0).fit(torch.asarray(X), Y)
+    with pytest.raises(ValueError, match=r"pass torch.asarray\(X, device='cpu'\)"):
+        model.predict(X)
+    with pytest.raises(ValueError, match=r"numpy.asarray\(X\)"):
+        PILAEClassifier(depth=0).fit(X, Y).predict(torch.asarray(X))
+
+
+def test_device_moves_blocks_and_brings_results_back():
+    # "meta"-free stand-in for a GPU: NumPy rows are computed in torch and come back as NumPy
+    reference = PILAEClassifier(width=[5]).fit(X, Y)
+    model = PILAEClassifier(width=[5], device="cpu:0").fit(X, Y)
+    assert isinstance(model.layers_[0].weights, torch.Tensor)
+    out = model.predict_proba(X)
+    assert isinstance(out, np.ndarray)
+    close(out, reference.predict_proba(X), condition=1e5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), out)
+
+
+def test_foreign_arrays_are_checked_too(library):
+    bad = X.copy()
+    bad[3, 3] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        PILAEClassifier().fit(library(bad), Y)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        PILAEClassifier().fit(library(X[0]), Y)
+    model = PILAEClassifier(depth=0).fit(library(X), Y)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.predict(library(X[:, :3]))

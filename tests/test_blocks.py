@@ -1,0 +1,68 @@
+"""Row blocks: sizes, sparse input, memory that does not depend on the number of rows."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from pilae import PILAEClassifier, StackedPILAE
+from pilae._arrays import NUMPY
+from pilae.blocks import BLOCK_BYTES, Rows
+
+
+def test_blocks_cover_the_rows_and_can_be_read_again():
+    X = np.arange(20.0).reshape(10, 2)
+    rows = Rows(X, NUMPY, codes=np.arange(10) % 3, n_classes=3, weight=np.arange(10.0), block_rows=4)
+    for _ in range(2):
+        blocks = list(rows.blocks())
+        assert [len(b.X) for b in blocks] == [4, 4, 2]
+        np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), X)
+        np.testing.assert_array_equal(np.concatenate([b.Z for b in blocks]), np.eye(3)[np.arange(10) % 3])
+        np.testing.assert_array_equal(np.concatenate([b.w for b in blocks]), np.arange(10.0))
+    assert rows.passes == 2
+    assert all(np.shares_memory(b.X, X) for b in rows.blocks())  # views, not copies
+
+
+@pytest.mark.parametrize(("dtype", "item"), [("float32", 4), ("float64", 8)])
+def test_block_size_keeps_the_budget(dtype, item):
+    rows = Rows(np.zeros((10, 100), dtype), NUMPY)
+    assert rows.rows_per_block(4000) * 4000 * item <= BLOCK_BYTES < (rows.rows_per_block(4000) + 1) * 4000 * item
+
+
+def test_csr_becomes_dense_block_by_block():
+    X = scipy.sparse.random_array((50, 8), density=0.2, format="csr", rng=np.random.default_rng(0))
+    blocks = [b.X for b in Rows(X, NUMPY, block_rows=7).blocks()]
+    np.testing.assert_array_equal(np.concatenate(blocks), X.toarray())
+    assert max(len(b) for b in blocks) == 7
+
+
+def test_integers_become_float64_a_block_at_a_time():
+    rows = Rows(np.ones((10, 2), np.uint8), NUMPY, block_rows=5)
+    assert next(iter(rows.blocks())).X.dtype == np.float64
+    assert next(iter(Rows(np.ones((10, 2), np.uint8), NUMPY, dtype="float32").blocks())).X.dtype == np.float32
+
+
+def peak(n, fit):
+    X = np.random.default_rng(0).standard_normal((n, 20)).astype(np.float32)
+    y = (np.arange(n) % 2).astype(np.int64)
+    tracemalloc.start()
+    fit(X, y)
+    top = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return top
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: PILAEClassifier(width=[15], head_width=50, ridge=1e-3, block_rows=1000).fit(X, y),
+        lambda X, y: StackedPILAE(width=[15], block_rows=1000).fit(X),
+    ],
+    ids=["classifier", "stack"],
+)
+def test_peak_memory_does_not_grow_with_the_rows(fit):
+    peak(20_000, fit)
+    small, large = peak(20_000, fit), peak(80_000, fit)
+    # labels cost a few bytes a row by nature; features would cost 60,000 * 50 * 4 = 12 MB more
+    assert large - small < 3e6

@@ -1,0 +1,130 @@
+"""Bad input: one clear sentence, and an estimator as it was."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from helpers import blobs
+from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+
+X, Y = blobs(60)
+
+
+def bad(value):
+    B = X.copy()
+    B[7, 2] = value
+    return B
+
+
+CASES = {
+    "nan": (PILAEClassifier(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
+    "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
+    "sparse nan": (PILAEClassifier(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
+    "overflowing sum is fine, nan is not": (PILAERegressor(), bad(np.nan), X[:, 0], "X contains NaN"),
+    "nan target": (PILAERegressor(), X, np.where(Y == 0, np.nan, 1.0), "y contains NaN"),
+    "one class": (PILAEClassifier(), X, np.zeros(60), "needs at least two classes, but y holds one class only"),
+    "one class has weight": (PILAEClassifier(), X, Y, "two classes", {"sample_weight": (Y == 0).astype(float)}),
+    "one row": (PILAEClassifier(), X[:1], Y[:1], "minimum of 2 is required"),
+    "equal rows": (PILAEClassifier(), np.ones((60, 3)), Y, "All rows of X are the same"),
+    "all zero": (StackedPILAE(), np.zeros((60, 3)), None, "All rows of X are the same"),
+    "too wide a layer": (PILAEClassifier(width=[70]), X, Y, "Layer 1 asks for 70 neurons, but only 60 distinct rows"),
+    "too wide a head": (PILAEClassifier(depth=0, head_width=61), X, Y, "'head_width' asks for 61 neurons"),
+    "negative ridge": (PILAEClassifier(ridge=-1), X, Y, "'ridge' parameter of PILAEClassifier must be .*Got -1"),
+    "unknown ridge": (PILAEClassifier(ridge="big"), X, Y, "'auto', 'guo2003', or a number"),
+    "unknown activation": (PILAEClassifier(activation="step"), X, Y, "one of 'sigmoid', 'tanh'.*Got 'step'"),
+    "unknown head": (PILAEClassifier(head="svm"), X, Y, "'shln', 'ridge', 'softmax'"),
+    "head class": (PILAEClassifier(head=PILClassifier), X, Y, "a scikit-learn estimator"),
+    "softmax regression": (PILAERegressor(head="softmax"), X, Y, "'head' parameter of PILAERegressor"),
+    "unknown encoder": (PILAutoencoder(encoder="svd"), X, None, "'rows', 'truncated'"),
+    "unknown anchors": (PILAutoencoder(anchors="best"), X, None, "'spread', 'first'"),
+    "negative encoder ridge": (PILAutoencoder(encoder_ridge=-1e-3), X, None, "float\\('inf'\\) included"),
+    "nan decoder ridge": (PILAutoencoder(decoder_ridge=np.nan), X, None, "'decoder_ridge' parameter"),
+    "gain": (PILAutoencoder(gain=(4, 0)), X, None, "a pair of positive numbers"),
+    "width zero": (StackedPILAE(width=0), X, None, "'width' parameter"),
+    "width rule": (StackedPILAE(width=("rank", 2)), X, None, "a number from 0 to 1"),
+    "several widths": (PILAutoencoder(width=[3, 2]), X, None, "one rule or one integer"),
+    "depth against width": (StackedPILAE(width=[3, 2], depth=3), X, None, "a list fixes the depth"),
+    "growth": (PILAEClassifier(growth="fast"), X, Y, "'growth' parameter"),
+    "loo without output": (StackedPILAE(growth="loo"), X, None, "no output layer to leave rows out of"),
+    "depth": (PILAEClassifier(depth=-1), X, Y, "'depth' parameter"),
+    "bool as a number": (PILAEClassifier(head_width=True), X, Y, "an integer of at least 1"),
+    "scaling": (PILAEClassifier(input_scaling="minmax"), X, Y, "'auto', 'none', 'standard'"),
+    "dtype": (PILAEClassifier(dtype="float16"), X, Y, "'dtype' parameter"),
+    "block rows": (PILAEClassifier(block_rows=0), X, Y, "'block_rows' parameter"),
+    "random state": (PILAEClassifier(random_state=-1), X, Y, "'random_state' must be"),
+    "class weight": (PILAEClassifier(class_weight="even"), X, Y, "None, 'balanced' or a dict"),
+    "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "could not convert string"),
+    "short y": (PILAEClassifier(), X, Y[:-1], "X has 60 rows but y has 59"),
+    "short y, regression": (PILAERegressor(), X, Y[:-1], "X has 60 rows but y has 59"),
+    "no y": (PILAEClassifier(), X, None, "requires y to be passed"),
+    "continuous labels": (PILAEClassifier(), X, X[:, 0], "Unknown label type"),
+    "several class columns": (PILAEClassifier(), X, np.stack([Y, Y], 1), "MultiOutputClassifier"),
+    "short weights": (PILAEClassifier(), X, Y, "one number a row", {"sample_weight": np.ones(5)}),
+    "negative weights": (PILAEClassifier(), X, Y, "at least 0", {"sample_weight": -np.ones(60)}),
+    "zero weights": (PILAEClassifier(), X, Y, "zero on every row", {"sample_weight": np.zeros(60)}),
+    "many rows for PIL": (PILClassifier(), np.zeros((10_001, 1)), np.arange(10_001) % 2, "at most 10000"),
+    "one-dimensional X": (PILAEClassifier(), X[:, 0], Y, "Expected 2D array"),
+    "no columns": (PILAEClassifier(), X[:, :0], Y, "0 feature"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_sentence_and_nothing_half_fitted(case):
+    estimator, X, y, sentence, *rest = CASES[case]
+    before = dict(vars(estimator))
+    with pytest.raises(ValueError, match=sentence) as caught:
+        estimator.fit(X, y, **(rest[0] if rest else {}))
+    assert vars(estimator) == before
+    assert "\n" not in str(caught.value).split("Expected 2D array")[0]
+
+
+def test_a_failed_fit_leaves_a_fitted_model_as_it_was():
+    model = PILAEClassifier(depth=1).fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad(np.nan)[:, :3], Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.n_features_in_ == 6
+
+
+def test_interruption_leaves_the_estimator_as_it_was(monkeypatch):
+    model = PILAEClassifier(depth=1)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pilae.search.fit_output", interrupt)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert vars(model) == before
+
+
+def test_predict_with_other_columns():
+    model = PILAEClassifier().fit(pd.DataFrame(X, columns=list("abcdef")), Y)
+    with pytest.raises(ValueError, match="X has 5 features, but PILAEClassifier is expecting 6"):
+        PILAEClassifier().fit(X, Y).predict(X[:, :5])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pd.DataFrame(X, columns=list("abcdeg")))
+    with pytest.raises(ValueError, match="from 0 to"):
+        StackedPILAE(width=[3]).fit(X).transform(X, layer=2)
+    with pytest.raises(ValueError, match="expects features of shape"):
+        StackedPILAE(width=[3]).fit(X).inverse_transform(X)
+
+
+def test_constant_columns_are_fine():
+    constant = np.c_[X, np.ones(60), np.zeros(60)]
+    assert PILAEClassifier().fit(constant, Y).score(constant, Y) > 0.8
+    assert StackedPILAE(width=[3]).fit(constant).transform(constant).shape == (60, 3)
+
+
+def test_a_large_finite_sum_is_not_infinity():
+    from pilae._check import _check_finite
+
+    huge = np.full((100, 2), 1e307)
+    with np.errstate(over="ignore"):
+        assert np.isinf(huge.sum())
+    _check_finite(huge, "X", "")
+    with pytest.raises(ValueError, match="infinity"):
+        _check_finite(np.r_[huge, [[np.inf, 0.0]]], "X", "")

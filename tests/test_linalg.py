@@ -1,0 +1,120 @@
+"""Ranks, pseudoinverses and ridges against problems whose SVD is known."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from helpers import close, from_svd
+from pilae._arrays import space_of
+from pilae.linalg import (
+    DualGram,
+    PrimalGram,
+    Triangle,
+    add_to_triangle,
+    pseudoinverse,
+    rank_cutoff,
+    ridge_solve,
+)
+
+# one table of cases: n, d, singular values
+CASES = {
+    "tall": (50, 8, np.linspace(1, 3, 8)),
+    "wide": (8, 50, np.linspace(1, 3, 8)),
+    "rank-deficient": (40, 12, np.linspace(1, 10, 5)),
+    "square": (10, 10, np.logspace(0, 2, 10)),
+}
+
+
+@pytest.fixture(params=CASES)
+def problem(request):
+    n, d, s = CASES[request.param]
+    return from_svd(n, d, s)
+
+
+def spectra(X, library):
+    """Every route to the same answers."""
+    x = library(X)
+    yield PrimalGram(library(X.T @ X))
+    yield DualGram(x)
+    yield Triangle(add_to_triangle(add_to_triangle(None, x[:5, :]), x[5:, :]))
+
+
+def test_every_route_gives_rank_singular_values_and_pseudoinverse(problem, library):
+    X, _, s, V = problem
+    for spectrum in spectra(X, library):
+        assert spectrum.rank == len(s)
+        close(library.numpy(spectrum.s), s, condition=1e4)
+        W = spectrum.pinv_rows(library(X), 0.0)
+        assert library.owns(W)
+        close(library.numpy(W), np.linalg.pinv(X, rcond=1e-10), condition=1e6)
+        close(library.numpy(spectrum.truncated(2)) ** 2, (V[:, :2] / s[:2]) ** 2, condition=1e6)
+        close(
+            library.numpy(spectrum.quadratic(W)),
+            np.sum((X @ np.linalg.pinv(X, rcond=1e-10)) ** 2, axis=0),
+            condition=1e6,
+        )
+        assert abs(spectrum.trace - np.sum(s**2)) < 1e-10 * np.sum(s**2)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1e-2, 1.0, np.inf])
+def test_primal_equals_dual_at_every_ridge(problem, ridge):
+    X = problem[0]
+    G = X.T @ X
+    primal, dual = PrimalGram(G), DualGram(X)
+    W = primal.pinv_rows(X[:3], ridge)
+    close(dual.pinv_rows(X[:3], ridge), W, condition=1e7)
+    if np.isinf(ridge):
+        close(W, X[:3].T)
+        assert primal.route == dual.route == "prototypes"
+    else:
+        d = X.shape[1]
+        close(W, np.linalg.solve(G + ridge * np.trace(G) / d * np.eye(d), X[:3].T), condition=1e7)
+        assert primal.route == "cholesky"
+        assert dual.route == "dual"
+
+
+def test_weights_mean_repeated_rows():
+    X = from_svd(6, 20, [3, 2, 1, 1, 1])[0]
+    k = np.array([1, 2, 3, 1, 1, 2])
+    weighted, repeated = DualGram(X, k.astype(float)), DualGram(X.repeat(k, axis=0))
+    close(weighted.pinv_rows(X, 1e-3), repeated.pinv_rows(X, 1e-3), condition=1e4)
+    R = Triangle(add_to_triangle(None, X, k.astype(float)))
+    close(R.pinv_rows(X, 0.0), repeated.pinv_rows(X, 0.0), condition=1e4)
+
+
+def test_rank_cutoff_of_a_gram_is_the_square_root():
+    assert rank_cutoff(100, gram=True) == pytest.approx(np.sqrt(100 * np.finfo(float).eps))
+    assert rank_cutoff(100, gram=False) == pytest.approx(100 * np.finfo(float).eps)
+
+
+def test_triangle_sees_what_a_gram_cannot():
+    X = from_svd(60, 10, np.logspace(0, -10, 10))[0]
+    assert PrimalGram(X.T @ X).rank < 10
+    assert not PrimalGram(X.T @ X).well_conditioned()
+    exact = Triangle(add_to_triangle(None, X))
+    assert exact.rank == 10
+    close(exact.pinv_rows(X, 0.0), np.linalg.pinv(X, rcond=1e-14), condition=1e10)
+
+
+def test_ridge_solve_equals_scikit_learn(library):
+    rng = np.random.default_rng(0)
+    H, X = rng.standard_normal((40, 7)), rng.standard_normal((40, 3))
+    W, route = ridge_solve(library(H.T @ H), library(H.T @ X), 0.7)
+    assert route == "cholesky"
+    close(library.numpy(W), Ridge(alpha=0.7, fit_intercept=False).fit(H, X).coef_.T, condition=1e2)
+
+
+def test_ridge_solve_falls_back_and_says_so(library):
+    H = from_svd(30, 6, [3.0, 2.0, 1.0])[0]
+    G = H.T @ H - 1e-9 * np.eye(6)  # what rounding can leave: not positive definite
+    W, route = ridge_solve(library(G), library(H.T @ H), 1e-12)
+    assert route == "eigh"
+    close(library.numpy(W), np.linalg.pinv(H) @ H, dtype="float32")
+
+
+def test_pseudoinverse_returns_its_rank(problem, library):
+    X, _, s, _ = problem
+    X_plus, rank = pseudoinverse(library(X))
+    assert rank == len(s)
+    close(library.numpy(X_plus), np.linalg.pinv(X, rcond=1e-10), condition=1e4)
+    assert space_of(X_plus) == space_of(library(X))

@@ -1,0 +1,273 @@
+"""The whole network: blocks, orders, heads, weights, labels."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from helpers import blobs, close
+from pilae import PILAEClassifier, PILAERegressor
+
+DIGITS, LABELS = load_digits(return_X_y=True)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"width": [50, 40], "head_width": 300},
+        {"depth": 0, "head_width": 200},
+        {"width": [50], "head": "ridge"},
+        {"depth": 0, "head": "ridge"},
+        {"width": [50, 40], "encoder": "truncated", "head_width": 300},
+        {"width": [50, 40], "anchors": "first", "encoder_ridge": 0.01, "head_width": 300},
+        {"width": [50], "head": "softmax"},
+        {"growth": "rank", "max_depth": 2, "width": "rank", "head_width": 300},
+        {"width": [40], "input_scaling": "standard", "fit_rows": 500, "head_width": 300},
+        {"depth": 1, "head_activation": "sigmoid", "activation": "tanh", "head_width": 200},
+    ],
+    ids=str,
+)
+def test_digits(params):
+    X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=0)
+    model = PILAEClassifier(**params).fit(X, y)
+    assert model.score(X_test, y_test) > (0.9 if params.get("head") == "ridge" else 0.95)  # ridge: no hidden layer
+    proba = model.predict_proba(X_test)
+    np.testing.assert_allclose(proba.sum(1), 1)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(1)], model.predict(X_test))
+    if "loo_score_" in vars(model):
+        assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**20),
+    block=st.integers(1, 200),
+    depth=st.integers(0, 2),
+    ridge=st.sampled_from(["auto", 1e-3]),
+    weighted=st.booleans(),
+)
+def test_any_blocks_and_any_order_give_the_same_model(seed, block, depth, ridge, weighted):
+    X, y = blobs(150, seed=seed)
+    rng = np.random.default_rng(seed)
+    w = rng.integers(1, 4, 150).astype(float) if weighted else None
+    order = rng.permutation(150)
+    model = PILAEClassifier(depth=depth, head_width=30, ridge=ridge, encoder_ridge=1e-2)
+    whole = model.fit(X, y, sample_weight=w).decision_function(X)
+    model.set_params(block_rows=block)
+    shuffled = model.fit(X[order], y[order], sample_weight=None if w is None else w[order]).decision_function(X)
+    # the condition is bounded by the ridges: 1e-3 and 1e-2 relative, one square
+    assert np.abs(shuffled - whole).max() < 1e-8 * np.abs(whole).max()
+
+
+def test_weights_are_repeated_rows_and_zero_is_absent():
+    X, y = blobs(120)
+    k = np.random.default_rng(0).integers(0, 4, 120)
+    weighted = PILAEClassifier(depth=1, head_width=20).fit(X, y, sample_weight=k)
+    repeated = PILAEClassifier(depth=1, head_width=20).fit(X.repeat(k, axis=0), y.repeat(k))
+    close(weighted.predict_proba(X), repeated.predict_proba(X), condition=1e5)
+    assert weighted.loo_score_ == pytest.approx(repeated.loo_score_)
+
+
+def test_primal_equals_dual_in_a_whole_network():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 60)), np.arange(40) % 2
+    X[y == 1, :5] += 1
+    dual = PILAEClassifier(width=[20], head_width=10, ridge=0.1).fit(X, y)
+    primal = PILAEClassifier(width=[20], head_width=10, ridge=0.1, block_rows=7).fit(X, y)
+    assert dual.layers_[0].route == "dual"
+    assert primal.layers_[0].route == "cholesky"
+    close(dual.decision_function(X), primal.decision_function(X), condition=1e6)
+
+
+def test_sparse_equals_dense():
+    X = np.where(DIGITS > 8, DIGITS, 0)
+    model = PILAEClassifier(width=[30], head_width=100)
+    dense = model.fit(X, LABELS).decision_function(X)
+    for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array):
+        close(model.fit(kind(X), LABELS).decision_function(kind(X)), dense)
+
+
+def test_float32_stays_float32_and_scores_the_same():
+    X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=0)
+    model = PILAEClassifier(width=[50, 40], head_width=300)
+    double = model.fit(X, y).score(X_test, y_test)
+    single = model.fit(X.astype(np.float32), y)
+    assert single.decision_function(X_test.astype(np.float32)).dtype == np.float32
+    assert single.layers_[0].weights.dtype == np.float32
+    assert abs(single.score(X_test.astype(np.float32), y_test) - double) < 0.01
+    assert PILAEClassifier(depth=0, dtype="float32").fit(X, y).predict_proba(X).dtype == np.float32
+
+
+def test_input_is_never_written_on():
+    X, y = blobs()
+    before = X.copy()
+    X.flags.writeable = False
+    PILAEClassifier(depth=1, input_scaling="standard").fit(X, y).predict(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_integers_strings_and_booleans():
+    X, y = load_iris(return_X_y=True)
+    model = PILAEClassifier(depth=0).fit((X * 10).astype(np.uint8), np.array(["a", "b", "c"])[y])
+    assert set(model.predict((X * 10).astype(np.uint8))) == {"a", "b", "c"}
+    assert PILAEClassifier(depth=0).fit(X, y == 1).predict(X).dtype == bool
+
+
+def test_two_classes_have_one_decision_column():
+    X, y = blobs(classes=2)
+    model = PILAEClassifier().fit(X, y)
+    d = model.decision_function(X)
+    assert d.shape == (200,)
+    np.testing.assert_array_equal(model.predict(X), (d > 0).astype(int))
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 1] > 0.5, d > 0)
+
+
+def test_multilabel():
+    X, y = blobs(300)
+    Y = np.stack([y == 0, X[:, 0] > X[:, 0].mean(), y != 1], axis=1).astype(int)
+    model = PILAEClassifier(depth=1).fit(X, Y)
+    assert model.predict(X).shape == (300, 3)
+    assert model.score(X, Y) > 0.8
+    assert model.predict_proba(X).shape == (300, 3)
+    np.testing.assert_array_equal(model.predict_proba(X) > 0.5, model.predict(X) == 1)
+    assert 0.7 < model.loo_score_ <= 1
+
+
+def test_class_weight_moves_the_border():
+    X, y = blobs(400, classes=2)
+    X[y == 1] = 0.5 * X[y == 1] + 0.5 * X[y == 0]
+    rare = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:20]]
+    X, y = X[rare], y[rare]
+    recall = {
+        weight: np.mean(PILAEClassifier(depth=0, class_weight=weight).fit(X, y).predict(X)[y == 1])
+        for weight in (None, "balanced")
+    }
+    assert recall["balanced"] > recall[None]
+    by_hand = {0: len(y) / (2 * 200), 1: len(y) / (2 * 20)}
+    a = PILAEClassifier(depth=0, class_weight="balanced").fit(X, y)
+    b = PILAEClassifier(depth=0, class_weight=by_hand).fit(X, y)
+    close(a.decision_function(X), b.decision_function(X), condition=1e3)
+
+
+def test_multi_output_regression_and_scale_of_targets():
+    X, _ = blobs(300)
+    Z = np.stack([1e6 * np.sin(X[:, 0]), 1e-6 * X[:, 1] ** 2], axis=1)
+    model = PILAERegressor().fit(X, Z)
+    assert model.predict(X).shape == (300, 2)
+    assert model.score(X, Z) > 0.8
+    assert PILAERegressor().fit(X, Z[:, 0]).predict(X).shape == (300,)
+
+
+def test_ridge_head_on_the_input_is_ridge():
+    X, y = load_diabetes(return_X_y=True)
+    Xs = StandardScaler().fit_transform(X)
+    model = PILAERegressor(depth=0, head="ridge", ridge=0.05).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), Ridge(alpha=0.05 * len(y)).fit(Xs, y).predict(Xs), rtol=1e-8)
+
+
+def test_guo2003_is_equation_three():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, head="ridge", ridge="guo2003").fit(X, y)
+    Xs, n, d = StandardScaler().fit_transform(X), *X.shape
+    first = Ridge(alpha=1e-6 * n).fit(Xs, y)
+    residual = np.sum((y - first.predict(Xs)) ** 2)
+    expected = d**2 * (1 + (d - 1) ** 2) * residual / (n * np.sum(first.coef_**2))
+    assert model.ridge_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_other_heads():
+    X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=0)
+    model = PILAEClassifier(width=[50], head=KNeighborsClassifier(3), head_width=10).fit(X, y)
+    assert model.score(X_test, y_test) > 0.95
+    np.testing.assert_array_equal(
+        model.predict(X_test), KNeighborsClassifier(3).fit(model.transform(X), y).predict(model.transform(X_test))
+    )
+    assert not hasattr(model, "loo_score_")
+    model.set_params(head__n_neighbors=1)
+    assert model.fit(X, y).head_.estimator.n_neighbors == 1
+    forest = PILAERegressor(width=[5], head=RandomForestRegressor(n_estimators=5, random_state=0))
+    assert forest.fit(X[:, :10], X[:, 20]).predict(X_test[:, :10]).shape == (450,)
+    string = PILAEClassifier(width=[50], head=LogisticRegression(max_iter=3000)).fit(X, np.array(list("abcdefghij"))[y])
+    assert string.predict(X_test)[0] in "abcdefghij"
+
+
+def test_growth_by_leave_one_out_stops():
+    model = PILAEClassifier().fit(DIGITS, LABELS)
+    errors = model.depth_path_
+    assert len(errors) == len(model.layers_) + 2 or len(model.layers_) == model.max_depth
+    assert all(b < a for a, b in pairwise(errors[: len(model.layers_) + 1]))
+    assert len(PILAEClassifier(max_depth=0).fit(DIGITS, LABELS).layers_) == 0
+
+
+def test_dead_neurons_and_bad_scales_and_duplicates():
+    rng = np.random.default_rng(0)
+    X, y = blobs(150)
+    X = np.c_[X, np.zeros(150), np.full(150, 7.0), X[:, 0], X[:, 1] * 1e8, X[:, 2] * 1e-8]
+    X = np.r_[X, X[:30]]
+    y = np.r_[y, y[:30]]
+    for depth in (0, 1, 2):
+        for activation in ("relu", "sigmoid"):
+            model = PILAEClassifier(depth=depth, activation=activation, encoder_ridge=0.0).fit(X, y)
+            assert np.isfinite(model.decision_function(X + 0 * rng.standard_normal(X.shape))).all()
+            assert model.score(X, y) > 0.7
+
+
+def test_input_scale_does_not_matter():
+    X, y = blobs(200)
+    # "first": the hash of a row depends on its scale, and other rows would become neurons
+    model = PILAEClassifier(depth=1, head_width=30, ridge=1e-3, anchors="first")
+    reference = model.fit(X, y).decision_function(X)
+    for factor in (2.0**-40, 2.0**40):
+        close(model.fit(X * factor, y).decision_function(X * factor), reference, condition=1e5)
+
+
+def test_random_state_changes_the_anchors_and_none_is_zero():
+    X, y = blobs(200)
+    a, b, c = (PILAEClassifier(depth=0, random_state=s).fit(X, y).decision_function(X) for s in (None, 0, 1))
+    np.testing.assert_array_equal(a, b)
+    assert not np.allclose(a, c)
+    PILAEClassifier(random_state=np.random.RandomState(3)).fit(X, y)
+
+
+def test_statistics_are_kept_or_dropped():
+    X, y = blobs(100)
+    assert PILAEClassifier(depth=0).fit(X, y).head_.output.moments.count == 100
+    assert PILAEClassifier(depth=0, keep_statistics=False).fit(X, y).head_.output.moments is None
+
+
+def test_progress_goes_to_standard_error_when_asked(capsys):
+    X, y = blobs(100)
+    PILAEClassifier(depth=1).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    PILAEClassifier(depth=1, verbose=1).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "layer 1: decoder" in err
+
+
+def test_iris_is_fast():
+    import time
+
+    X, y = load_iris(return_X_y=True)
+    best = np.inf
+    for _ in range(5):
+        start = time.perf_counter()
+        PILAEClassifier().fit(X, y)
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.3
+
+
+def test_random_labels_look_random_to_leave_one_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 5)), rng.integers(0, 2, 400)
+    model = PILAEClassifier().fit(X, y)
+    assert abs(model.loo_score_ - 0.5) < 0.1

@@ -1,0 +1,54 @@
+"""What users see: names, versions, imports."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pilae
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_public_name_is_listed_and_exists():
+    for name in pilae.__all__:
+        assert hasattr(pilae, name)
+    estimators = {name for name in vars(pilae) if name[0].isupper()}
+    assert estimators <= set(pilae.__all__)
+
+
+def test_import_brings_no_extra():
+    code = (
+        "import sys, pilae; "
+        "print([m for m in ('torch', 'dask', 'pyarrow', 'skrub', 'matplotlib', 'jinja2', 'onnx') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_readme_names_the_two_commands_and_contributing_is_short():
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 60
+
+
+def test_extras_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras) == {"torch", "dask", "parquet", "table", "report", "onnx", "dev"}
+
+
+def test_every_public_estimator_has_a_runnable_example():
+    for name in pilae.__all__:
+        if name[0].isupper():
+            assert ">>>" in getattr(pilae, name).__doc__
+
+
+def test_the_readme_code_runs():
+    blocks = (ROOT / "README.md").read_text().split("```python\n")[1:]
+    assert len(blocks) >= 2
+    space = {}
+    for block in blocks:
+        exec(block.split("```")[0], space)
+    assert space["model"].score(space["X_test"], space["y_test"]) > 0.95
+    assert space["X_hat"].shape == space["X_test"].shape
