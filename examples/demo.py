@@ -12,9 +12,7 @@ from pilae import PILAEClassifier
 def main() -> None:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=y, random_state=0)
-    print(
-        f"scikit-learn's digits: {len(X_train)} training rows, {len(X_test)} held out, {X.shape[1]} columns\n"
-    )
+    print(f"scikit-learn's digits: {len(X_train)} training rows, {len(X_test)} held out, {X.shape[1]} columns\n")
 
     start = time.perf_counter()
     model = PILAEClassifier(depth=2, head_width=1000, verbose=1).fit(X_train, y_train)

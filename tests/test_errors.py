@@ -128,3 +128,10 @@ def test_a_large_finite_sum_is_not_infinity():
     _check_finite(huge, "X", "")
     with pytest.raises(ValueError, match="infinity"):
         _check_finite(np.r_[huge, [[np.inf, 0.0]]], "X", "")
+
+
+def test_too_many_columns_names_the_way_out():
+    wide = scipy.sparse.csr_array((30_000, 25_000))
+    wide[0, 0] = wide[1, 1] = 1.0
+    with pytest.raises(ValueError, match=r"25000 columns.*TruncatedSVD"):
+        StackedPILAE(width=[2]).fit(wide)

@@ -155,3 +155,12 @@ def test_probabilities_only_where_the_head_has_them():
     assert model.decision_function(X).shape == (150, 3)
     assert hasattr(pilae.PILAEClassifier(head=KNeighborsClassifier()), "predict_proba")
     assert not hasattr(pilae.PILAEClassifier(head=KNeighborsClassifier()), "decision_function")
+
+
+def test_dataframes_are_for_the_last_layer():
+    X, _ = load_iris(return_X_y=True)
+    stack = pilae.StackedPILAE(width=[3, 2]).set_output(transform="pandas").fit(X)
+    assert stack.transform(X, layer=2).shape == (150, 2)
+    with pytest.raises(ValueError, match="names the columns of the last layer"):
+        stack.transform(X, layer=1)
+    assert stack.set_output(transform="default").transform(X, layer=1).shape == (150, 3)

@@ -194,12 +194,6 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
             ensure_min_samples=min_rows,
         )
     _check_finite(X, "X", name)
-    if X.shape[1] > MAX_COLUMNS and X.shape[0] > MAX_COLUMNS:
-        raise ValueError(
-            f"X has {X.shape[1]} columns, and {name} needs a square matrix of that size; it takes at most "
-            f"{MAX_COLUMNS}. Reduce the columns first, for example with sklearn.decomposition.TruncatedSVD or a "
-            "smaller hashing space."
-        )
     return X
 
 
@@ -315,6 +309,14 @@ def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
         raise ValueError(f"y must have one or two dimensions, but it has {Y.ndim}: reshape it to (rows, outputs).")
     _check_finite(Y, "y", type(estimator).__name__)
     return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
+
+
+def too_many_columns(d: int) -> ValueError:
+    return ValueError(
+        f"X has {d} columns, and fitting needs a square matrix of that size; at most {MAX_COLUMNS} are taken (more "
+        "only with fewer rows than columns, below 1 GiB in all). Reduce the columns first, for example with "
+        "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+    )
 
 
 def too_few_rows(width: int, available: int, what: str) -> ValueError:

@@ -19,6 +19,10 @@ BLOCK_BYTES = 64 * 2**20
 """Memory budget of the widest array of one block."""
 
 
+WHOLE_BYTES = 2**30
+"""Most that is held at once of data with fewer rows than columns (see `Rows.dual`)."""
+
+
 class Block(NamedTuple):
     """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number."""
 
@@ -89,8 +93,20 @@ class Rows:
         item = 4 if self.dtype == "float32" else 8
         return max(256, BLOCK_BYTES // (item * max(self.d, width)))
 
-    def fits_one_block(self) -> bool:
-        return self.n <= self.rows_per_block()
+    @property
+    def dual(self) -> bool:
+        """Whether to use n x n matrices instead of d x d ones: fewer rows than columns, and few enough to hold.
+
+        Rows that the caller wants in blocks are never held whole.
+        """
+        if self.n >= self.d:
+            return False
+        return 8 * self.n * self.d <= WHOLE_BYTES if self.block_rows == "auto" else self.n <= int(self.block_rows)
+
+    def whole(self) -> Block:
+        """All rows as one block, where `dual` allows it."""
+        self.passes += 1
+        return self._block(slice(0, self.n), 0)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
         """One pass over the data. `label` names it in the progress display."""
@@ -127,6 +143,7 @@ class Rows:
             unit=None if self.unit is None else self.unit[pick],
             block_rows=self.block_rows,
             dtype=self.dtype,
+            progress=self.progress,
         )
 
     def take_dense(self, rows: np.ndarray) -> Array:

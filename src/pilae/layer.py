@@ -82,8 +82,9 @@ class Layer:
         Neurons, and the rank of the layer's input, eq (17).
     reconstruction_error : float
         ||X - H W_d||^2 / ||X||^2 of the decoder solved by (27) and (28), before tying.
-    route : str
-        How the pseudoinverse was found: "cholesky", "eigh", "dual", "qr" or "prototypes".
+    route, decoder_route : str
+        How the pseudoinverse was found ("cholesky", "eigh", "dual", "qr" or "prototypes") and how the decoder was
+        ("cholesky", or "eigh" where rounding made that impossible).
     seconds, passes : float, int
         Time spent and passes over the data.
     """
@@ -94,6 +95,7 @@ class Layer:
     rank: int
     reconstruction_error: float
     route: str
+    decoder_route: str = "cholesky"
     seconds: float = 0.0
     passes: int = 0
     decoder: Array | None = None
@@ -167,7 +169,7 @@ def fit_layer(
     for block in rows.blocks(f"{name}: decoder", width):
         X = inputs(block.X)
         moments.add(f(X @ W_block), X, block.w)
-    W_d, error = _decoder(moments, spec.decoder_ridge)
+    W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge)
 
     W = W_d.mT  # tied weights: W_e = W_d'
     if spec.gain is not None:
@@ -179,6 +181,7 @@ def fit_layer(
         rank=rank,
         reconstruction_error=error,
         route=route,
+        decoder_route=decoder_route,
         seconds=time.perf_counter() - start,
         passes=rows.passes - passes,
     )
@@ -203,14 +206,14 @@ def output_moments(rows: Rows, inputs: Callable[[Array], Array], layer: Layer, s
     return moments
 
 
-def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float]:
-    """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), and its relative squared error."""
+def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float, str]:
+    """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), its relative squared error and the solver's route."""
     G, C = moments.gram(), moments.cross()
     xp = moments.space.xp
-    W_d, _ = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
+    W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
-    return W_d, max(left, 0.0) / total if total > 0 else 0.0
+    return W_d, max(left, 0.0) / total if total > 0 else 0.0, route
 
 
 def _mean_diagonal(G: Array) -> float:

@@ -167,7 +167,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array of shape (n_samples, width of that layer)
         """
         rows = self._rows(X, "transform")
-        depth = layer_number(layer, len(self.layers_))
+        depth = layer_number(self, layer)
         return rows.map(lambda block: self.network_(block, depth), self._widest)
 
     def get_metadata_routing(self):

@@ -92,6 +92,7 @@ class _Heads:
         self.params, self.rows, self.found, self.seed = params, rows, found, seed
         self.scored = rows.take(found.scored)
         self.scale = _target_scale(rows)
+        self._input: tuple[Scaling | None, Any] | None = None
 
     def trial(self, grower: Grower) -> Scored:
         """Leave-one-out of an output layer on the newest features."""
@@ -136,13 +137,11 @@ class _Heads:
         """Neurons on the newest features. Those of layers are standardised; raw input is only centred."""
         rows, network = self.rows, grower.network
         at_input = not network.layers
-        scaling: Scaling | None
+        moments = self.found.moments if at_input else grower.moments
+        assert moments is not None
         if at_input:
-            scaling = None if grower.standardised else Scaling.centring(self.found.moments.mean_a)
-            gram = input_gram(self.found, rows, network.scaling or scaling)
+            scaling, gram = self._at_input(grower)
         else:
-            moments = grower.moments
-            assert moments is not None
             scaling = Scaling.standard(moments.mean_a, moments.variance_a())
             gram = PrimalGram(scaling.gram(moments.gram(centred=True)))
         ridge = self.params.encoder_ridge
@@ -152,17 +151,15 @@ class _Heads:
         if scaling is not None:
             anchors = scaling(anchors)
         activation = "relu" if self.params.head_activation == "auto" else self.params.head_activation
-        weight = (self.found.moments if at_input else grower.moments).weight  # type: ignore[union-attr]
-        return fit_hidden(
-            rows,
-            scaling,
-            gram,
-            rows.space.asarray(anchors, "float64"),
-            float(ridge),
-            activation,
-            self.seed,
-            weight,
-        )
+        anchors = rows.space.asarray(anchors, "float64")
+        return fit_hidden(rows, scaling, gram, anchors, float(ridge), activation, self.seed, moments.weight)
+
+    def _at_input(self, grower: Grower) -> tuple[Scaling | None, Any]:
+        """The scaling of the input for the head and the spectrum of what it gives; found once."""
+        if self._input is None:
+            scaling = None if grower.standardised else Scaling.centring(self.found.moments.mean_a)
+            self._input = scaling, input_gram(self.found, self.rows, grower.network.scaling or scaling)
+        return self._input
 
     def _feature_moments(self, grower: Grower) -> Moments:
         """Moments of the newest features with their whole Gram."""

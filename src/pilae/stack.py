@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,14 +59,13 @@ class Survey:
     fit_rows: np.ndarray | None
     distinct: int
     """Distinct rows of positive weight, counted up to a little more than the anchors asked for."""
-    dual: bool
-    """Rows are fewer than columns and fit one block: n x n matrices instead of d x d ones."""
 
 
 def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
     """The first pass: column moments and Gram, anchors, rows to score, rows to fit on."""
-    dual = rows.n < rows.d and rows.fits_one_block()
-    moments = Moments(rows.space, product="float64", full=not dual)
+    if rows.d > _check.MAX_COLUMNS and not rows.dual:
+        raise _check.too_many_columns(rows.d)
+    moments = Moments(rows.space, product="float64", full=not rows.dual)
     spread, first, scored = Spread(capacity), First(capacity), ScoredRows(n_scored)
     sample = None if fit_rows is None or fit_rows >= rows.n else ScoredRows(fit_rows)
     for block in rows.blocks("reading the rows"):
@@ -92,14 +92,13 @@ def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, f
         scored.rows(),
         None if sample is None else sample.rows(),
         distinct,
-        dual,
     )
 
 
 def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Any:
     """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
-    if found.dual:
-        [block] = rows.blocks()
+    if rows.dual:
+        block = rows.whole()
         return DualGram(block.X if scaling is None else scaling(block.X), block.w)
     moments = found.moments
     return PrimalGram(moments.gram() if scaling is None else scaling.gram(moments.gram(centred=True)))
@@ -224,7 +223,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array of shape (n_samples, width of that layer), in X's library and on its device
         """
         rows = self._rows(X, "transform")
-        depth = layer_number(layer, len(self.layers_))
+        depth = layer_number(self, layer)
         width = max([rows.d, *(l.width for l in self.layers_)])
         return rows.map(lambda block: self.network_(block, depth), width)
 
@@ -243,7 +242,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         if not self.keep_decoders:
             raise ValueError("inverse_transform needs the decoders: fit again with keep_decoders=True.")
-        depth = layer_number(layer, len(self.layers_))
+        depth = layer_number(self, layer, named=False)
         home = self.network_.space or space_of(X)
         H = home.asarray(X)
         width = self.layers_[depth - 1].width if depth else self.n_features_in_
@@ -485,12 +484,23 @@ class PILAutoencoder(_BaseStack):
         return self
 
 
-def layer_number(layer: int | None, depth: int) -> int:
-    """A `layer` argument as a number of layers; None is all of them."""
+def layer_number(model: Any, layer: int | None, *, named: bool = True) -> int:
+    """A `layer` argument as a number of layers; None is all of them.
+
+    `named`: the result's columns will be named after the last layer if the user asked for DataFrames.
+    """
+    depth = len(model.layers_)
     if layer is None:
         return depth
     if not _check.is_integer(layer) or not 0 <= layer <= depth:
         raise ValueError(f"'layer' must be an integer from 0 to {depth}, the number of layers. Got {layer!r} instead.")
+    own = getattr(model, "_sklearn_output_config", {}).get("transform")
+    container = own or sklearn.get_config()["transform_output"]
+    if named and layer != depth and container != "default":
+        raise ValueError(
+            f"set_output(transform={container!r}) names the columns of the last layer, so layer={layer} has no names: "
+            "use set_output(transform='default') for the layers before it."
+        )
     return int(layer)
 
 
