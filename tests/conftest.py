@@ -5,11 +5,17 @@ import os
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before SciPy is imported
 
 import array_api_strict
+import hypothesis
 import numpy as np
 import pytest
 import torch
 
 from pilae._arrays import to_numpy
+
+# The same examples every time, so that a change is judged and not luck; HYPOTHESIS_PROFILE=explore looks further.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=500)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 class Library:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.ensemble import RandomForestRegressor
@@ -47,7 +47,6 @@ def test_digits(params):
         assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**20),
     block=st.integers(1, 200),
@@ -271,3 +270,12 @@ def test_random_labels_look_random_to_leave_one_out():
     X, y = rng.standard_normal((400, 5)), rng.integers(0, 2, 400)
     model = PILAEClassifier().fit(X, y)
     assert abs(model.loo_score_ - 0.5) < 0.1
+
+
+def test_head_width_rule_counts_distinct_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 3))
+    params = {"depth": 0, "ridge": 1e-3}
+    assert PILAERegressor(**params).fit(X, X[:, 0]).head_width_ == 500
+    assert PILAERegressor(**params).fit(np.r_[X, X], np.r_[X[:, 0], X[:, 0]]).head_width_ == 500
+    assert PILAERegressor(**params).fit(rng.standard_normal((9000, 3)), np.arange(9000.0)).head_width_ == 2000

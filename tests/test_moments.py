@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import close, cuts
@@ -33,7 +33,6 @@ def check(moments, A, B, w):
     assert moments.count == np.sum(w > 0)
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**20), k=st.integers(0, 6), shifted=st.booleans())
 def test_any_split_any_order_any_merge(seed, k, shifted):
     A, B, w = rows(seed)
@@ -55,7 +54,6 @@ def test_any_split_any_order_any_merge(seed, k, shifted):
         close(parts[0].gram(), reference(A, B, w)[4])
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**20), cut=st.integers(2, 59))
 def test_remove_undoes_add(seed, cut):
     A, B, w = rows(seed)

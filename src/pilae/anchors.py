@@ -48,9 +48,10 @@ class Spread:
     forgetting it is exact.
     """
 
-    def __init__(self, capacity: int) -> None:
-        # a row under two labels takes two places until the end: the slack lets `rows` still find enough
-        self.capacity = capacity + capacity // 4 + 16
+    def __init__(self, count: int, n_classes: int = 1) -> None:
+        # a row under several labels takes a place under each until the end: with one place per class and row there
+        # are always `count` distinct ones (rows under more than 16 labels are not worth the memory)
+        self.capacity = count * min(max(n_classes, 1), 16)
         self.keys = np.empty(0, np.uint64)
         self.codes = np.empty(0, np.int64)
         self.index = np.empty(0, np.int64)

@@ -58,7 +58,7 @@ class Survey:
     scored: np.ndarray
     fit_rows: np.ndarray | None
     distinct: int
-    """Distinct rows of positive weight, counted up to a little more than the anchors asked for."""
+    """Distinct rows of positive weight, counted at least as far as the anchors and `COUNTED_ROWS` go."""
 
 
 def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
@@ -66,7 +66,9 @@ def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, f
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
     moments = Moments(rows.space, product="float64", full=not rows.dual)
-    spread, first, scored = Spread(capacity), First(capacity), ScoredRows(n_scored)
+    # enough keys to count the distinct rows as far as any rule looks
+    spread = Spread(max(capacity, structure.COUNTED_ROWS), rows.n_classes)
+    first, scored = First(capacity), ScoredRows(n_scored)
     sample = None if fit_rows is None or fit_rows >= rows.n else ScoredRows(fit_rows)
     for block in rows.blocks("reading the rows"):
         moments.add(block.X, None, block.w)

@@ -17,6 +17,9 @@ RANK_TOLERANCE = 0.01
 HEAD_WIDTH_LIMIT = 2000
 """head_width="auto" takes a third of the distinct rows, up to this many neurons."""
 
+COUNTED_ROWS = 3 * HEAD_WIDTH_LIMIT
+"""How far distinct rows are counted: the rule for the head's width looks no further."""
+
 
 def listed_widths(width: Any) -> list[int] | None:
     """The widths of a network given as a list; None for a rule."""
