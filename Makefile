@@ -41,6 +41,7 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.paper_network
+	$(BIN)/python -m benchmarks.render
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
