@@ -11,7 +11,7 @@ $(VENV)/core: pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
-# torch by its exact version: a bare "torch" pulls gigabytes of CUDA libraries on Linux
+# the torch release the tests were written against; choose a CPU build if your index offers one
 $(VENV)/dev: $(VENV)/core
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet -e ".[dev]"

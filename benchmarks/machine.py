@@ -25,7 +25,7 @@ def gemm_seconds(repeats: int = 3) -> float:
 
 
 def peak_megabytes() -> float:
-    """Peak resident memory of this process, interpreter and data included."""
+    """Peak resident memory of this process in MiB, interpreter and data included."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -29,7 +29,7 @@ def paper_network() -> str:
         loo = "-" if case["loo_accuracy"] is None else f"{case['loo_accuracy']:.4f}"
         lines.append(
             f"| {name} | {case['test_accuracy']:.4f} | {loo} | {case['seconds']:.0f} | {case['gemm']:.0f} | "
-            f"{case['peak_megabytes'] / 1000:.2f} GB |"
+            f"{case['peak_megabytes'] * 2**20 / 1e9:.2f} GB |"
         )
     equal = max(cases["equality"].values())
     lines += [

@@ -22,7 +22,7 @@ def main() -> None:
     for k, layer in enumerate(model.layers_):
         name = f"autoencoder {k + 1}"
         print(f"{name:<22}{layer.width:>7}{layer.rank:>9}{layer.reconstruction_error:>23.4f}{layer.seconds:>10.3f}")
-    print(f"{'head (SHLN)':<22}{model.head_width_:>7}{'ridge':>9}{model.ridge_:>23g}")
+    print(f"head (SHLN): {model.head_width_} neurons, output ridge {model.ridge_:g}, chosen by leave-one-out")
 
     start = time.perf_counter()
     hidden = tuple(layer.width for layer in model.layers_)

@@ -1,12 +1,11 @@
 """The rows chosen do not depend on order, blocks, dtype or repetition."""
 
 import numpy as np
-import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import cuts
-from pilae.anchors import ScoredRows, Spread, row_keys
+from pilae.anchors import Sample, Spread, row_keys
 
 
 def spread(X, y, count, parts=(slice(None),), seed=0):
@@ -14,7 +13,7 @@ def spread(X, y, count, parts=(slice(None),), seed=0):
     index = np.arange(len(X))
     for part in parts:
         keeper.add(row_keys(X[part], seed), y[part], index[part])
-    return keeper.rows(count)
+    return keeper.rows()[:count]
 
 
 @given(seed=st.integers(0, 2**20), k=st.integers(0, 8), classes=st.integers(1, 5), count=st.integers(1, 120))
@@ -45,11 +44,10 @@ def test_classes_take_turns():
     np.testing.assert_array_equal(chosen[60:], 0)
 
 
-def test_float32_and_sparse_rows_have_the_key_of_their_dense_float64_rows(library):
+def test_float32_rows_have_the_key_of_their_float64_rows(library):
     X = np.random.default_rng(0).integers(-3, 4, size=(50, 7)) / 4.0
     keys = row_keys(X, 3)
     np.testing.assert_array_equal(row_keys(library(X.astype(np.float32)), 3), keys)
-    np.testing.assert_array_equal(row_keys(scipy.sparse.csr_array(X), 3), keys)
     np.testing.assert_array_equal(row_keys(np.where(X == 0, -0.0, X), 3), keys)
     assert not np.array_equal(row_keys(X, 4), keys)
 
@@ -60,23 +58,43 @@ def test_rows_that_differ_only_in_signs_have_different_keys():
     assert len(np.unique(row_keys(X, 0))) == len(X)
 
 
-def test_scored_rows_are_the_same_in_any_order_and_not_the_anchors():
+def test_rows_beyond_float32_are_different_rows_in_the_same_order():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5))
+    rounded = X.astype(np.float32)
+    np.testing.assert_array_equal(np.argsort(row_keys(X, 0)), np.argsort(row_keys(rounded, 0)))
+    for table in (1.7e9 + np.arange(200.0)[:, None], X[:200] * 1e-60, X[:200] * 1e60):
+        assert len(np.unique(row_keys(table, 0))) > 190  # sixteen bits are left to tell them apart
+
+
+def sample(X, parts, capacity=500, weight=None):
+    keeper = Sample(capacity)
+    weight = np.ones(len(X)) if weight is None else weight
+    for part in parts:
+        keeper.add_salted(row_keys(X[part], 0), np.arange(len(X))[part], weight[part])
+    return keeper.rows()
+
+
+def test_samples_are_the_same_in_any_order_and_not_the_anchors():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 3))
-
-    def scored(X, parts):
-        keeper = ScoredRows(500)
-        for part in parts:
-            keeper.add(row_keys(X[part], 0), np.arange(len(X))[part])
-        return keeper.rows()
-
-    whole = scored(X, [slice(None)])
+    whole, _ = sample(X, [slice(None)])
     order = rng.permutation(5000)
-    blocks = order[scored(X[order], cuts(5000, 7, rng))]
+    blocks, _ = sample(X[order], cuts(5000, 7, rng))
     assert len(whole) == 500
-    assert set(whole) == set(blocks)
+    assert set(whole) == set(order[blocks])
     anchors = set(spread(X, np.zeros(5000, int), 500))
     assert 20 < len(anchors & set(whole)) < 90  # a tenth by chance: the two choices are independent
-    twice = scored(np.concatenate([X, X]), [slice(None)])
-    assert set(twice % 5000) == set(whole)
-    assert len(twice) == 1000
+
+
+def test_samples_carry_the_weight_of_repeats_and_stay_bounded():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 3))
+    k = rng.integers(1, 4, 5000)
+    whole, weight = sample(X, [slice(None)], weight=k.astype(float))
+    repeated, counts = sample(X.repeat(k, axis=0), cuts(k.sum(), 5, rng))
+    np.testing.assert_array_equal(np.arange(5000).repeat(k)[repeated], whole)
+    np.testing.assert_array_equal(counts, weight)
+    few, total = sample(rng.integers(0, 2, (200_000, 3)).astype(float), [slice(0, 100_000), slice(100_000, 200_000)])
+    assert len(few) == 8
+    assert total.sum() == 200_000

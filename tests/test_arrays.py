@@ -85,7 +85,7 @@ def test_other_library_is_an_error_with_the_cure():
     model = PILAEClassifier(depth=0).fit(torch.asarray(X), Y)
     with pytest.raises(ValueError, match=r"pass torch.asarray\(X, device='cpu'\)"):
         model.predict(X)
-    with pytest.raises(ValueError, match=r"numpy.asarray\(X\)"):
+    with pytest.raises(ValueError, match=r"numpy.asarray\(X.cpu\(\)\)"):
         PILAEClassifier(depth=0).fit(X, Y).predict(torch.asarray(X))
 
 
@@ -111,3 +111,14 @@ def test_foreign_arrays_are_checked_too(library):
     model = PILAEClassifier(depth=0).fit(library(X), Y)
     with pytest.raises(ValueError, match="X has 3 features"):
         model.predict(library(X[:, :3]))
+
+
+@pytest.mark.parametrize("head", ["shln", "softmax"])
+def test_other_dtypes_at_prediction(library, head):
+    model = PILAEClassifier(width=[4], head=head).fit(library(X.astype(np.float32)), np.array(["a", "b", "c"])[Y])
+    stack = StackedPILAE(width=[4]).fit(library(X))
+    for dtype in (np.float64, np.float32, np.int64):
+        assert set(model.predict(library(X.astype(dtype)))) <= {"a", "b", "c"}
+        H = stack.transform(library(X.astype(dtype)))
+        assert library.owns(stack.inverse_transform(H))
+    assert library.owns(stack.inverse_transform(library(library.numpy(H).astype(np.float32))))

@@ -21,15 +21,18 @@ CASES = {
     "nan": (PILAEClassifier(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
     "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
     "sparse nan": (PILAEClassifier(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
-    "overflowing sum is fine, nan is not": (PILAERegressor(), bad(np.nan), X[:, 0], "X contains NaN"),
-    "nan target": (PILAERegressor(), X, np.where(Y == 0, np.nan, 1.0), "y contains NaN"),
+    "nan, regression": (PILAERegressor(), bad(np.nan), X[:, 0], "X contains NaN"),
+    "nan target": (PILAERegressor(), X, np.where(Y == 0, np.nan, 1.0), "y contains NaN.*leave those rows out"),
+    "single target": (PILAERegressor(), X, 3.0, "one target for each row"),
+    "single label": (PILAEClassifier(), X, "a", "one target for each row"),
+    "complex": (PILAEClassifier(), X + 1j, Y, "Complex data not supported: give the real"),
     "one class": (PILAEClassifier(), X, np.zeros(60), "needs at least two classes, but y holds one class only"),
     "one class has weight": (PILAEClassifier(), X, Y, "two classes", {"sample_weight": (Y == 0).astype(float)}),
     "one row": (PILAEClassifier(), X[:1], Y[:1], "minimum of 2 is required"),
     "equal rows": (PILAEClassifier(), np.ones((60, 3)), Y, "All rows of X are the same"),
     "all zero": (StackedPILAE(), np.zeros((60, 3)), None, "All rows of X are the same"),
-    "too wide a layer": (PILAEClassifier(width=[70]), X, Y, "Layer 1 asks for 70 neurons, but only 60 distinct rows"),
-    "too wide a head": (PILAEClassifier(depth=0, head_width=61), X, Y, "'head_width' asks for 61 neurons"),
+    "too wide a layer": (PILAEClassifier(width=[70]), X, Y, "layer 1 asks for 70 neurons, but only 60 distinct rows"),
+    "too wide a head": (PILAEClassifier(depth=0, head_width=61), X, Y, "head_width asks for 61 neurons"),
     "negative ridge": (PILAEClassifier(ridge=-1), X, Y, "'ridge' parameter of PILAEClassifier must be .*Got -1"),
     "unknown ridge": (PILAEClassifier(ridge="big"), X, Y, "'auto', 'guo2003', or a number"),
     "unknown activation": (PILAEClassifier(activation="step"), X, Y, "one of 'sigmoid', 'tanh'.*Got 'step'"),
@@ -53,8 +56,15 @@ CASES = {
     "dtype": (PILAEClassifier(dtype="float16"), X, Y, "'dtype' parameter"),
     "block rows": (PILAEClassifier(block_rows=0), X, Y, "'block_rows' parameter"),
     "random state": (PILAEClassifier(random_state=-1), X, Y, "'random_state' must be"),
+    "negative class weight": (PILAEClassifier(class_weight={0: -1}), X, Y, "finite weights of at least 0"),
+    "nan class weight": (PILAEClassifier(class_weight={0: np.nan}), X, Y, "finite weights of at least 0"),
+    "no class weight": (PILAEClassifier(class_weight={0: 0, 1: 0, 2: 0}), X, Y, "not all of them 0"),
+    "softmax with labels": (PILAEClassifier(head="softmax"), X, np.eye(3)[Y], "takes one label a row"),
+    "no such device": (PILAEClassifier(device="cuda:99"), X, Y, "device='cuda:99' cannot be used here"),
+    "statistics": (PILAEClassifier(keep_statistics="x"), X, Y, "True or False"),
+    "one row counts": (PILAERegressor(), X, X[:, 0], "nothing to learn", {"sample_weight": np.eye(60)[3]}),
     "class weight": (PILAEClassifier(class_weight="even"), X, Y, "None, 'balanced' or a dict"),
-    "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "could not convert string"),
+    "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "X holds text .*OneHotEncoder"),
     "short y": (PILAEClassifier(), X, Y[:-1], "X has 60 rows but y has 59"),
     "short y, regression": (PILAERegressor(), X, Y[:-1], "X has 60 rows but y has 59"),
     "no y": (PILAEClassifier(), X, None, "requires y to be passed"),
@@ -76,6 +86,7 @@ def test_one_sentence_and_nothing_half_fitted(case):
     with pytest.raises(ValueError, match=sentence) as caught:
         estimator.fit(X, y, **(rest[0] if rest else {}))
     assert vars(estimator) == before
+    # scikit-learn's own sentence about dimensions shows the array below it
     assert "\n" not in str(caught.value).split("Expected 2D array")[0]
 
 

@@ -208,7 +208,6 @@ def test_growth_by_leave_one_out_stops():
 
 
 def test_dead_neurons_and_bad_scales_and_duplicates():
-    rng = np.random.default_rng(0)
     X, y = blobs(150)
     X = np.c_[X, np.zeros(150), np.full(150, 7.0), X[:, 0], X[:, 1] * 1e8, X[:, 2] * 1e-8]
     X = np.r_[X, X[:30]]
@@ -216,7 +215,7 @@ def test_dead_neurons_and_bad_scales_and_duplicates():
     for depth in (0, 1, 2):
         for activation in ("relu", "sigmoid"):
             model = PILAEClassifier(depth=depth, activation=activation, encoder_ridge=0.0).fit(X, y)
-            assert np.isfinite(model.decision_function(X + 0 * rng.standard_normal(X.shape))).all()
+            assert np.isfinite(model.decision_function(X)).all()
             assert model.score(X, y) > 0.7
 
 
@@ -279,3 +278,90 @@ def test_head_width_rule_counts_distinct_rows():
     assert PILAERegressor(**params).fit(X, X[:, 0]).head_width_ == 500
     assert PILAERegressor(**params).fit(np.r_[X, X], np.r_[X[:, 0], X[:, 0]]).head_width_ == 500
     assert PILAERegressor(**params).fit(rng.standard_normal((9000, 3)), np.arange(9000.0)).head_width_ == 2000
+
+
+def test_a_new_fit_leaves_nothing_of_the_last_one():
+    X, y = blobs(100)
+    model = PILAEClassifier().fit(X, y)
+    assert {"loo_score_", "ridge_", "depth_path_"} <= set(vars(model))
+    model.set_params(head=KNeighborsClassifier(), depth=1).fit(X, y)
+    assert not {"loo_score_", "ridge_", "head_width_", "ridge_path_", "depth_path_"} & set(vars(model))
+
+
+def test_scales_and_offsets_beyond_float32():
+    X, y = load_iris(return_X_y=True)
+    for table in (X * 1e-60, X * 1e60, X + 1e8):
+        assert PILAEClassifier().fit(table, y).loo_score_ > 0.93
+    seconds = 1.7e9 + np.arange(200.0)[:, None]
+    model = PILAERegressor().fit(seconds, np.sin(seconds[:, 0] / 20))
+    assert model.head_width_ == 66
+    assert model.loo_score_ > 0.9
+
+
+def test_multilabel_with_other_heads():
+    X, y = blobs(150)
+    Y = np.stack([y == 0, X[:, 0] > X[:, 0].mean(), np.zeros(150)], axis=1).astype(int)
+    model = PILAEClassifier(width=[4], head=KNeighborsClassifier(), block_rows=40).fit(X, Y)
+    proba = model.predict_proba(X)
+    assert proba.shape == (150, 3)
+    np.testing.assert_array_equal(proba > 0.5, model.predict(X) == 1)
+    assert model.score(X, scipy.sparse.csr_array(Y)) == model.score(X, Y) > 0.6
+
+
+def test_rows_without_weight_never_reach_a_head():
+    X, y = load_iris(return_X_y=True)
+    model = PILAEClassifier(width=[3], head=KNeighborsClassifier(1)).fit(X, y, sample_weight=(y != 0).astype(float))
+    assert model.head_.estimator.n_samples_fit_ == 100
+    assert set(model.predict(X)) == {1, 2}
+
+
+def test_scored_rows_are_bounded_on_repeated_rows():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (20_000, 4)).astype(float)
+    y = (X.sum(1) + rng.integers(0, 2, 20_000) > 2).astype(int)
+    model = PILAEClassifier(depth=0).fit(X, y)
+    assert len(model.head_.output.loo.weight) <= 32  # sixteen rows under two labels
+    assert model.loo_score_ == pytest.approx(model.score(X, y), abs=0.01)
+
+
+def test_growth_by_rank_counts_distinct_rows_that_count():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 6)), np.arange(30) % 2
+    model = PILAEClassifier(growth=0.2, width=25, max_depth=5, head="ridge")
+    once = len(model.fit(X, y).layers_)
+    assert once == 1
+    assert len(model.fit(np.tile(X, (3, 1)), np.tile(y, 3)).layers_) == once
+    extra = np.r_[X, rng.standard_normal((70, 6))]
+    w = np.r_[np.ones(30), np.zeros(70)]
+    assert len(model.fit(extra, np.r_[y, np.zeros(70, int)], sample_weight=w).layers_) == once
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-100, 1e30, 1e200])
+def test_only_ratios_of_weights_matter(factor):
+    X, y = blobs(100)
+    w = np.random.default_rng(0).uniform(0.1, 0.9, 100)
+    model = PILAEClassifier(depth=1, ridge=1e-3, head_width=20)
+    plain = model.fit(X, y, sample_weight=w).decision_function(X)
+    close(model.fit(X, y, sample_weight=w * factor).decision_function(X), plain, condition=1e5)
+
+
+def test_numbers_as_pandas_extension_types():
+    import pandas as pd
+
+    X, y = load_iris(return_X_y=True)
+    model = PILAEClassifier(depth=0).fit(pd.DataFrame(X).astype("Float64"), pd.Series(y, dtype="Int64"))
+    assert model.classes_.dtype.kind == "i"
+
+
+def test_widths_as_an_array():
+    X, y = blobs(100)
+    assert [layer.width for layer in PILAEClassifier(width=np.array([4, 3])).fit(X, y).layers_] == [4, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_digits_with_any_seed(seed):
+    X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=seed)
+    model = PILAEClassifier(depth=2, head_width=1000, random_state=seed).fit(X, y)
+    assert model.score(X_test, y_test) > 0.96
+    assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025

@@ -130,3 +130,47 @@ def test_every_library(library):
     G = moments.gram(centred=True)
     assert library.owns(G)
     close(library.numpy(G), reference(A, B, w)[2], condition=1e3)
+
+
+def test_parts_of_rows_can_be_removed():
+    A, B, _ = rows(0)
+    moments = Moments(NUMPY)
+    moments.add(A, B, np.full(60, 2.0))
+    moments.remove(A, B, np.full(60, 1.0))
+    assert moments.weight == 60
+    close(moments.gram(centred=True), reference(A, B, np.ones(60))[2], condition=1e3)
+
+
+def test_a_large_row_that_came_and_went_does_not_bar_the_others():
+    A, B, _ = rows(0)
+    moments = Moments(NUMPY)
+    moments.add(A, B)
+    big = np.full((1, 4), 1e8), np.full((1, 2), 1.0)
+    moments.add(*big)
+    moments.remove(*big)
+    moments.remove(A[:50], B[:50])
+    assert moments.count == 10
+
+
+@pytest.mark.parametrize("constant", [7.7, 1e-9, 1e12, 0.1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_constant_column_has_no_variance(constant, dtype):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        A = np.c_[rng.standard_normal(500), np.full(500, constant)].astype(dtype)
+        w = rng.uniform(0.1, 3, 500)
+        moments = Moments(NUMPY)
+        for part in cuts(500, 3, rng):
+            moments.add(A[part], None, w[part])
+        variance = moments.variance_a()
+        assert variance[1] == 0
+        assert variance[0] > 0.5
+
+
+def test_float32_rows_with_float64_products_lose_nothing():
+    A = (np.random.default_rng(0).standard_normal((300, 2)) + 1000).astype(np.float32)
+    moments = Moments(NUMPY)
+    moments.add(A[:100])
+    moments.add(A[100:])
+    close(moments.mean_a, A.astype(float).mean(0))
+    close(moments.gram(centred=True), np.cov(A.astype(float).T, bias=True) * 300, condition=1e3)

@@ -36,3 +36,10 @@ def test_says_so_when_the_rank_does_not_grow():
     X = np.random.default_rng(0).standard_normal((50, 3))
     with pytest.warns(ConvergenceWarning, match="rank reached 4 of 50"):
         PILRegressor(activation="linear").fit(X, X[:, 0])
+
+
+def test_what_was_fitted_decides_not_what_was_set_since():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = PILRegressor().fit(X, X[:, 0])
+    before = model.predict(X)
+    np.testing.assert_array_equal(model.set_params(activation="sin").predict(X), before)

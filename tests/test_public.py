@@ -1,5 +1,6 @@
 """What users see: names, versions, imports."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -52,3 +53,15 @@ def test_the_readme_code_runs():
         exec(block.split("```")[0], space)
     assert space["model"].score(space["X_test"], space["y_test"]) > 0.95
     assert space["X_hat"].shape == space["X_test"].shape
+
+
+def test_imports_go_one_way():
+    """CONTRIBUTING's list of files is the order of the imports."""
+    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    order = [line.split("`")[1].removesuffix(".py") for line in lines if line.startswith("| `")]
+    assert sorted(order) == sorted(path.stem for path in (ROOT / "src/pilae").glob("*.py") if path.stem != "__init__")
+    for k, name in enumerate(order):
+        for node in ast.walk(ast.parse((ROOT / f"src/pilae/{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                used = [node.module] if node.module else [alias.name for alias in node.names]
+                assert all(order.index(module) < k for module in used), (name, used)

@@ -164,3 +164,12 @@ def test_dataframes_are_for_the_last_layer():
     with pytest.raises(ValueError, match="names the columns of the last layer"):
         stack.transform(X, layer=1)
     assert stack.set_output(transform="default").transform(X, layer=1).shape == (150, 3)
+
+
+def test_class_weight_alone_does_not_upset_routing():
+    X, y = load_iris(return_X_y=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pilae.PILAEClassifier(width=[3], class_weight="balanced", head=LogisticRegression()).fit(X, y)
+        head = Weighted().set_fit_request(sample_weight=True)
+        model = pilae.PILAEClassifier(width=[3], class_weight={0: 2.0}, head=head).fit(X, y)
+        np.testing.assert_array_equal(model.head_.estimator.seen_weight_, np.where(y == 0, 2.0, 1.0))

@@ -148,6 +148,21 @@ def test_fit_rows_uses_a_sample_and_reads_less():
     full = StackedPILAE(width=[20]).fit(DIGITS)
     assert not np.allclose(model.layers_[0].weights, full.layers_[0].weights)
     assert abs(model.reconstruction_error_ - full.reconstruction_error_) < 0.3 * full.reconstruction_error_
+    rms = np.sqrt(np.mean((DIGITS @ model.layers_[0].weights) ** 2))
+    assert rms == pytest.approx(1.0)  # the second gain, whatever rows the layer was fitted on
     order = np.random.default_rng(0).permutation(len(DIGITS))
     again = StackedPILAE(width=[20], fit_rows=300).fit(DIGITS[order])
     close(again.layers_[0].weights, model.layers_[0].weights, condition=1e5)
+
+
+def test_a_stack_has_a_layer_even_where_the_input_has_full_rank():
+    X = np.random.default_rng(0).standard_normal((20, 30))
+    model = StackedPILAE().fit(X)
+    assert len(model.layers_) >= 1
+    assert model.score_samples(X).max() < 0
+
+
+def test_what_was_fitted_decides_not_what_was_set_since():
+    model = StackedPILAE(width=[5], keep_decoders=False).fit(DIGITS).set_params(keep_decoders=True)
+    with pytest.raises(ValueError, match="fit again with keep_decoders=True"):
+        model.score_samples(DIGITS)

@@ -55,7 +55,7 @@ class Space(NamedTuple):
     def recipe(self) -> str:
         """The line that brings an array X here."""
         if self.library == "numpy":
-            return "numpy.asarray(X), copied to the CPU first,"
+            return "numpy.asarray(X.cpu())"
         return f"{self.library}.asarray(X, device={str(self.device)!r})"
 
 
@@ -86,6 +86,13 @@ def space_for(x: Any, device: str | None) -> Space:
         from array_api_compat import torch as torch_namespace
     except ImportError as error:
         raise ImportError(f"device={device!r} needs PyTorch; install it with: pip install 'pilae[torch]'") from error
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} cannot be used here ({str(error).splitlines()[0].rstrip('.')}): leave device=None to "
+            "compute where X lives."
+        ) from error
     return Space(torch_namespace, torch.device(device))
 
 
@@ -171,15 +178,23 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
     return xp.linalg.solve(L.mT if transposed else L, B)
 
 
-def bits(X: Array) -> np.ndarray:
-    """The float32 bytes of X as uint64 values in NumPy, one per entry, most telling byte lowest.
+def bits(X: Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """The bytes of X as uint64 values in NumPy: of float32(X), and of X where float32 does not hold it (or None).
 
     Byte order is reversed because sums modulo 2**64 only carry upwards: values that differ in their sign or
     exponent alone must differ in low bits.
     """
-    with np.errstate(over="ignore"):  # beyond float32's range is infinity, still a key
-        x = to_numpy(X).astype(np.float32) + np.float32(0)  # -0.0 counts as 0.0
-    return x.view(np.uint32).byteswap().astype(np.uint64)
+    x = to_numpy(X)
+    with np.errstate(over="ignore", under="ignore"):  # beyond float32's range is infinity or zero, still a key
+        single = x.astype(np.float32) + np.float32(0)  # -0.0 counts as 0.0
+    words = single.view(np.uint32).byteswap().astype(np.uint64)
+    if x.dtype == np.float32:
+        return words, None
+    x = x.astype(np.float64)
+    different = single != x
+    if not different.any():
+        return words, None
+    return words, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0))
 
 
 def expit(x: Array) -> Array:
@@ -216,3 +231,9 @@ def contiguous(x: Array) -> Array:
     if compat.is_torch_array(x):
         return x.contiguous()
     return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x
+
+
+def as_labels(classes: np.ndarray, numbers: Array) -> Array:
+    """classes[numbers], in the library of `numbers` where the classes are numbers, else in NumPy."""
+    labels = classes[to_numpy(numbers)]
+    return space_of(numbers).asarray(labels) if labels.dtype.kind in "biuf" else labels

@@ -21,9 +21,13 @@ MAX_COLUMNS = 20_000
 
 
 @contextlib.contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was when anything, Ctrl-C included, goes wrong inside."""
+def fresh_fit(estimator: Any) -> Iterator[None]:
+    """Fit from nothing: no attribute of an earlier fit is left, and if anything goes wrong, Ctrl-C included, the
+    estimator is as it was."""
     before = dict(vars(estimator))
+    for name in before:
+        if name.endswith("_") and not name.startswith("__"):
+            delattr(estimator, name)
     try:
         yield
     except BaseException:
@@ -109,9 +113,8 @@ def check_network(estimator: Any) -> None:
     growth = estimator.growth
     if not (growth in ("loo", "rank") if isinstance(growth, str) else is_number(growth) and 0 <= growth < 1):
         raise bad(estimator, "growth", "'loo', 'rank' or a number from 0 to 1 (the fraction of N in the rank rule)")
-    if isinstance(estimator.width, (list, np.ndarray)) or (
-        isinstance(estimator.width, tuple) and not isinstance(estimator.width[0], str)
-    ):
+    listed = not isinstance(estimator.width, str) and not is_integer(estimator.width)
+    if listed and not isinstance(estimator.width[0], str):
         n_layers = len(estimator.width)
         if estimator.depth not in ("auto", n_layers):
             raise ValueError(
@@ -184,17 +187,33 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
     else:
         if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix) and X.format != "csr":
             X = X.tocsr()
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite=False,
+                ensure_min_samples=min_rows,
+            )
+        except ValueError as error:
+            raise _in_one_sentence(error) from None
     _check_finite(X, "X", name)
     return X
+
+
+def _in_one_sentence(error: ValueError) -> ValueError:
+    """scikit-learn's word on an array it cannot read, with a way out."""
+    text = str(error)
+    if text.startswith("could not convert string to float"):
+        return ValueError(
+            f"X holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, for "
+            "example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
+        )
+    if text.startswith("Complex data not supported"):
+        return ValueError("Complex data not supported: give the real and imaginary parts as columns of their own.")
+    return error
 
 
 def _check_finite(X: Any, what: str, name: str) -> None:
@@ -208,16 +227,17 @@ def _check_finite(X: Any, what: str, name: str) -> None:
             return
     for start in range(0, values.shape[0], 65_536):
         part = values[start : min(start + 65_536, values.shape[0]), ...]
-        if bool(xp.any(xp.isnan(part))):
-            raise ValueError(
-                f"{what} contains NaN, which {name} does not take: fill missing values first, for example with "
-                "sklearn.impute.SimpleImputer in a Pipeline."
-            )
-        if bool(xp.any(xp.isinf(part))):
-            raise ValueError(
-                f"{what} contains infinity, which {name} does not take: replace it by NaN and fill it, for example "
-                "with sklearn.impute.SimpleImputer in a Pipeline."
-            )
+        nan = bool(xp.any(xp.isnan(part)))
+        if not nan and not bool(xp.any(xp.isinf(part))):
+            continue
+        found = "NaN" if nan else "infinity"
+        if what == "y":
+            raise ValueError(f"y contains {found}, which {name} does not take: leave those rows out.")
+        cure = "fill missing values first" if nan else "replace it by NaN and fill it"
+        raise ValueError(
+            f"{what} contains {found}, which {name} does not take: {cure}, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline."
+        )
 
 
 def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None:
@@ -245,7 +265,9 @@ def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
         raise ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
     if not np.any(w > 0):
         raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
-    return w
+    # only ratios matter, except that a weight of 3 is three rows: keep ordinary weights, tame absurd ones
+    exponent = int(np.frexp(w.max())[1])
+    return w if abs(exponent) < 64 else np.ldexp(w, -exponent)
 
 
 def need_y(estimator: Any, y: Any) -> None:
@@ -256,18 +278,29 @@ def need_y(estimator: Any, y: Any) -> None:
 
 
 def _check_length(y: Any, n: int) -> None:
+    if y.ndim == 0:
+        raise ValueError(f"y is a single value, but X has {n} rows: give one target for each row.")
     if y.shape[0] != n:
         raise ValueError(f"X has {n} rows but y has {y.shape[0]}: give one target for each row.")
+
+
+def plain_labels(y: Any) -> Any:
+    """y without its container: from a device, a sparse matrix, or a pandas extension type."""
+    if is_foreign(y):
+        return to_numpy(y)
+    if scipy.sparse.issparse(y):
+        return y.toarray()
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)  # pandas' Int64, boolean, ...
+    return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
 
 
 def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, bool]:
     """Targets of a classifier: (classes, integer codes or 0/1 matrix, multilabel?)."""
     need_y(estimator, y)
-    if is_foreign(y):
-        y = to_numpy(y)
-    if scipy.sparse.issparse(y):
-        y = y.toarray()
+    y = plain_labels(y)
     values = np.asarray(y)
+    if values.ndim == 0:
+        _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
     kind = type_of_target(y, input_name="y")
@@ -297,6 +330,8 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
 def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
     """Targets of a regressor: (float64, n x m, in NumPy; whether y was one-dimensional)."""
     need_y(estimator, y)
+    if is_number(y):
+        _check_length(np.asarray(y), n)
     Y = check_array(
         to_numpy(y) if is_foreign(y) else y,
         ensure_2d=False,
@@ -305,8 +340,6 @@ def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
         input_name="y",
     )
     _check_length(Y, n)
-    if Y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, but it has {Y.ndim}: reshape it to (rows, outputs).")
     _check_finite(Y, "y", type(estimator).__name__)
     return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
 

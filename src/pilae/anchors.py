@@ -2,35 +2,31 @@
 
 A row's key depends on its values and the seed alone, so the same rows are chosen in any order, any blocks and any
 partition, and a row that is repeated counts once. What is kept while reading is bounded by the number of rows
-asked for, and two keepers can be merged.
+asked for.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse
 
-from ._arrays import bits
+from ._arrays import Array, bits
 
 _SCORE_SALT = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFF)
 
 
-def row_keys(X: Any, seed: int) -> np.ndarray:
+def row_keys(X: Array, seed: int) -> np.ndarray:
     """One 64-bit key per row, from the float32 bytes of its entries and the seed.
 
-    A sum of bits times random odd numbers modulo 2**64, then mixed. Zeros add nothing, so a CSR row and the same
-    row written densely have one key.
+    A sum of bits times random odd numbers modulo 2**64, then mixed. The lowest 16 bits come from what float32
+    cannot hold: rows that differ only there are still different rows, and rounding to float32 hardly ever
+    changes the order of the keys, so float32 and float64 copies of a table choose the same rows.
     """
-    multipliers = np.random.default_rng(seed).integers(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
-    if scipy.sparse.issparse(X):
-        words = scipy.sparse.csr_array((bits(X.data), X.indices, X.indptr), shape=X.shape)
-    else:
-        words = bits(X)
-    return _mix(words @ multipliers + np.uint64(seed))
+    rng = np.random.default_rng(seed)
+    odd = [rng.integers(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1) for _ in range(2)]
+    words, beyond = bits(X)
+    keys = _mix(words @ odd[0] + np.uint64(seed % 2**64))
+    return keys & ~_LOW if beyond is None else (keys & ~_LOW) | (_mix(beyond @ odd[1]) & _LOW)
 
 
 def _mix(key: np.ndarray) -> np.ndarray:
@@ -40,27 +36,45 @@ def _mix(key: np.ndarray) -> np.ndarray:
     return key ^ (key >> np.uint64(31))
 
 
-class Spread:
+class _Keeper:
+    """Collects offers and sorts them only now and then, so that small blocks stay cheap."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.kept: list[tuple[np.ndarray, ...]] = []
+        self.waiting = 0
+
+    def add(self, keys: np.ndarray, *columns: np.ndarray) -> None:
+        self.kept.append((keys, *columns))
+        self.waiting += len(keys)
+        if self.waiting > max(self.capacity, 8192):
+            self.settle()
+
+    def settle(self) -> tuple[np.ndarray, ...]:
+        """Reduce what was offered to what may still be chosen."""
+        columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+        self.kept, self.waiting = [self._reduce(*columns)], 0
+        return self.kept[0]
+
+    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        raise NotImplementedError
+
+
+class Spread(_Keeper):
     """The rows of smallest key, distinct, interleaved by class: `anchors="spread"`.
 
-    The candidates are ordered by (rank of the key within its class, class): first the smallest key of each class,
-    then the second smallest, and so on. A row that left the first `capacity` places can never come back, so
-    forgetting it is exact.
+    Offered are keys, class numbers and row numbers. They are ordered by (rank of the key within its class, class):
+    first the smallest key of each class, then the second smallest, and so on. A row that left the first
+    `capacity` places can never come back, so forgetting it is exact.
     """
 
     def __init__(self, count: int, n_classes: int = 1) -> None:
         # a row under several labels takes a place under each until the end: with one place per class and row there
         # are always `count` distinct ones (rows under more than 16 labels are not worth the memory)
-        self.capacity = count * min(max(n_classes, 1), 16)
-        self.keys = np.empty(0, np.uint64)
-        self.codes = np.empty(0, np.int64)
-        self.index = np.empty(0, np.int64)
+        super().__init__(count * min(max(n_classes, 1), 16))
 
-    def add(self, keys: np.ndarray, codes: np.ndarray, index: np.ndarray) -> None:
-        """Offer rows: their keys, class numbers and row numbers."""
-        keys = np.concatenate([self.keys, keys])
-        codes = np.concatenate([self.codes, codes])
-        index = np.concatenate([self.index, index])
+    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        codes, index = columns
         order = np.lexsort((index, keys, codes))
         keys, codes, index = keys[order], codes[order], index[order]
         fresh = np.ones(len(keys), bool)
@@ -68,48 +82,50 @@ class Spread:
         keys, codes, index = keys[fresh], codes[fresh], index[fresh]
         first_of_class = np.searchsorted(codes, codes, side="left")
         place = np.lexsort((codes, np.arange(len(codes)) - first_of_class))[: self.capacity]
-        self.keys, self.codes, self.index = keys[place], codes[place], index[place]
-
-    def rows(self, count: int) -> np.ndarray:
-        """Row numbers of the first `count` distinct rows, in order (fewer if there are not so many)."""
-        _, first = np.unique(self.keys, return_index=True)
-        return self.index[np.sort(first)][:count]
-
-
-class First:
-    """The first rows read: `anchors="first"`, the paper's choice."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.index = np.empty(0, np.int64)
-
-    def add(self, keys: np.ndarray, codes: np.ndarray, index: np.ndarray) -> None:
-        if len(self.index) < self.capacity:
-            self.index = np.concatenate([self.index, index])[: self.capacity]
-
-    def rows(self, count: int) -> np.ndarray:
-        return self.index[:count]
-
-
-class ScoredRows:
-    """About `capacity` rows to score by leave-one-out: those of smallest salted key, repeats included.
-
-    The salt makes them independent of the anchors, which are the rows of smallest unsalted key.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.keys = np.empty(0, np.uint64)
-        self.index = np.empty(0, np.int64)
-
-    def add(self, keys: np.ndarray, index: np.ndarray) -> None:
-        salted = np.concatenate([self.keys, _mix(keys ^ _SCORE_SALT)])
-        index = np.concatenate([self.index, index])
-        distinct = np.unique(salted)
-        if len(distinct) > self.capacity:
-            keep = salted <= distinct[self.capacity - 1]
-            salted, index = salted[keep], index[keep]
-        self.keys, self.index = salted, index
+        return keys[place], codes[place], index[place]
 
     def rows(self) -> np.ndarray:
-        return self.index
+        """Row numbers of the distinct rows kept, in order."""
+        keys, _, index = self.settle()
+        _, first = np.unique(keys, return_index=True)
+        return index[np.sort(first)]
+
+
+class First(_Keeper):
+    """The first rows read: `anchors="first"`, the paper's choice."""
+
+    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (keys[: self.capacity], *(column[: self.capacity] for column in columns))
+
+    def rows(self) -> np.ndarray:
+        return self.settle()[2]
+
+
+class Sample(_Keeper):
+    """Distinct rows of smallest salted key, with the weight of all their repeats.
+
+    Offered are keys, row numbers and weights. The salt makes the choice independent of the anchors, which are the
+    rows of smallest unsalted key. A key among the smallest at the end was so whenever it was met: no weight is lost.
+    """
+
+    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        index, weight = columns
+        distinct, which = np.unique(keys, return_inverse=True)
+        first = np.full(len(distinct), np.iinfo(np.int64).max)
+        np.minimum.at(first, which, index)
+        total = np.bincount(which, weights=weight, minlength=len(distinct))
+        return distinct[: self.capacity], first[: self.capacity], total[: self.capacity]
+
+    def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray) -> None:
+        self.add(_mix(keys ^ _SCORE_SALT), index, weight)
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """(row numbers, ascending; their weights)"""
+        _, index, weight = self.settle()
+        order = np.argsort(index)
+        return index[order], weight[order]
+
+
+def with_targets(keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
+    """Keys of (row, target) pairs: equal only where both are."""
+    return _mix(keys + np.uint64(3) * target_keys)

@@ -118,7 +118,7 @@ class Rows:
         self.progress.update(label, self.n, self.n)
 
     def map(self, f: Callable[[Array], Array], width: int) -> Array:
-        """f of every block, one below the other, in the library and on the device of X."""
+        """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
         home = space_of(self.X)
         if home == NUMPY:  # written in place: no second copy of the result
             out = None
@@ -126,21 +126,25 @@ class Rows:
                 part = to_numpy(f(block.X))
                 if out is None:
                     out = np.empty((self.n, *part.shape[1:]), dtype=part.dtype)
+                elif part.dtype != out.dtype:  # strings of another length
+                    out = out.astype(np.promote_types(part.dtype, out.dtype))
                 out[block.start : block.start + len(part)] = part
             return out
-        return home.xp.concat([home.asarray(f(block.X)) for block in self.blocks(width=width)], axis=0)
+        parts = [f(block.X) for block in self.blocks(width=width)]
+        if isinstance(parts[0], np.ndarray) and parts[0].dtype.kind not in "biuf":
+            return np.concatenate(parts)
+        return home.xp.concat([home.asarray(part) for part in parts], axis=0)
 
-    def take(self, rows: np.ndarray) -> Rows:
-        """The chosen rows as a source of their own (copied: they are few)."""
-        pick = np.sort(rows)
+    def take(self, rows: np.ndarray, weight: np.ndarray) -> Rows:
+        """The chosen rows with other weights, as a source of their own (copied: they are few)."""
         return Rows(
-            take_rows(self.X, pick),
+            take_rows(self.X, rows),
             self.space,
-            codes=None if self.codes is None else self.codes[pick],
+            codes=None if self.codes is None else self.codes[rows],
             n_classes=self.n_classes,
-            targets=None if self.targets is None else self.targets[pick],
-            weight=None if self.weight is None else self.weight[pick],
-            unit=None if self.unit is None else self.unit[pick],
+            targets=None if self.targets is None else self.targets[rows],
+            weight=weight,
+            unit=np.ones(len(rows)) if self.unit is None else self.unit[rows],
             block_rows=self.block_rows,
             dtype=self.dtype,
             progress=self.progress,

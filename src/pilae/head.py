@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from ._arrays import Array, cholesky, expit, namespace, plus_diagonal, solve_triangular, to_numpy
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .layer import Scaling
-from .linalg import ridge_solve
+from .linalg import Gram, ridge_solve
 from .loo import RidgeFactors, Scored, best_ridge, leave_one_out
 from .moments import Moments
+from .scaling import Scaling
 
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-8}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
@@ -45,12 +45,11 @@ class Hidden:
 def fit_hidden(
     rows: Rows,
     scaling: Scaling | None,
-    gram: Any,
+    gram: Gram,
     anchors: Array,
     ridge: float,
     activation: str,
     seed: int,
-    total: float,
 ) -> Hidden:
     """Neurons from anchor rows: (G + eps I)^-1 a, scaled to unit variance, plus a bias drawn from the seed.
 
@@ -59,7 +58,7 @@ def fit_hidden(
     space = rows.space
     xp = space.xp
     W = gram.pinv_rows(anchors, ridge)
-    variance = gram.quadratic(W) / total
+    variance = gram.quadratic(W) / gram.weight
     alive = variance > 0
     W = W * xp.where(alive, 1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))), xp.zeros_like(variance))
     bias = np.random.default_rng([seed, 1]).standard_normal(int(anchors.shape[0]))
@@ -111,13 +110,26 @@ class EstimatorHead:
     """Any fitted scikit-learn estimator on the whole features, whitened first for "softmax"."""
 
     estimator: Any
-    whitening: Array | None = None
-    mean: Array | None = None
+    scaling: Scaling | None = None
+    factor: Array | None = None
+    """L of the features' correlation L L': L^-1 f has unit covariance."""
 
     def features(self, X: Array) -> np.ndarray:
-        if self.whitening is not None:
-            X = (X - self.mean) @ self.whitening
+        if self.scaling is not None:
+            xp = namespace(X)
+            X = solve_triangular(self.factor, self.scaling(xp.astype(X, xp.float64)).mT).mT
         return to_numpy(X)
+
+    def label_probabilities(self, F: np.ndarray) -> np.ndarray:
+        """Probability of each label being 1, where the estimator may give a list with one table per label."""
+        proba = self.estimator.predict_proba(F)
+        if not isinstance(proba, list):
+            return proba
+        ones = [
+            p[:, list(c).index(1)] if 1 in c else np.zeros(len(p))
+            for p, c in zip(proba, self.estimator.classes_, strict=True)
+        ]
+        return np.stack(ones, axis=1)
 
 
 def fit_output(
@@ -187,12 +199,14 @@ def guo2003(G: Array, C: Array, d: int, total: float, target_squares: float) -> 
 def _scored_batches(scored: Rows, features: Callable[[Array], Array], scaling: Scaling, width: int):
     def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray]]:
         xp = scored.space.xp
-        for block in scored.blocks(width=width):
+        assert scored.weight is not None
+        assert scored.unit is not None
+        for block in scored.blocks("leave-one-out", width):
             F = scaling(xp.astype(features(block.X), xp.float64, copy=False))
             n = int(F.shape[0])
             part = slice(block.start, block.start + n)
-            w = np.ones(n) if scored.weight is None else scored.weight[part]
-            unit = np.ones(n) if scored.unit is None else scored.unit[part]
+            w = scored.weight[part]
+            unit = scored.unit[part]
             yield F, xp.astype(block.Z, xp.float64, copy=False), w, unit
 
     return batches
@@ -225,35 +239,31 @@ def probabilities(scores: Array, temperature: float, multilabel: bool) -> Array:
 def fit_estimator_head(
     rows: Rows,
     features: Callable[[Array], Array],
-    width: int,
     head: Any,
     y: np.ndarray,
     fit_params: dict,
     moments: Moments | None,
 ) -> EstimatorHead:
-    """Fit "softmax" or a clone of `head` on the whole features (n x width numbers, held at once)."""
-    fitted = EstimatorHead(None)
+    """Fit "softmax" or a clone of `head` on the whole features of the rows that count (held at once)."""
     if isinstance(head, str):
         assert moments is not None
-        estimator: Any = LogisticRegression(max_iter=1000)
-        fitted.mean, fitted.whitening = _whitening(rows, moments)
+        fitted = EstimatorHead(LogisticRegression(max_iter=1000), *_whitening(moments))
     else:
-        estimator = clone(head)
-    F = np.empty((rows.n, width), dtype=rows.dtype)
-    for block in rows.blocks("head: features", width):
-        part = fitted.features(features(block.X))
-        F[block.start : block.start + len(part)] = part
-    fitted.estimator = estimator.fit(F, y, **fit_params)
+        fitted = EstimatorHead(clone(head))
+    there = np.ones(rows.n, bool) if rows.weight is None else rows.weight > 0
+    F = np.concatenate(
+        [
+            fitted.features(features(block.X))[there[block.start : block.start + block.X.shape[0]]].astype(rows.dtype)
+            for block in rows.blocks("head: features")
+        ]
+    )
+    per_row = {name: np.asarray(v)[there] for name, v in fit_params.items() if np.shape(v)[:1] == (rows.n,)}
+    fitted.estimator = fitted.estimator.fit(F, y[there], **{**fit_params, **per_row})
     return fitted
 
 
-def _whitening(rows: Rows, moments: Moments) -> tuple[Array, Array]:
-    """(mean, L^-T): features with unit covariance, on which LogisticRegression converges in few steps."""
-    space = rows.space
-    xp = space.xp
+def _whitening(moments: Moments) -> tuple[Scaling, Array]:
+    """Scaling and factor that give features unit covariance; LogisticRegression then converges in few steps."""
     scaling = Scaling.standard(moments.mean_a, moments.variance_a())
     correlation = scaling.gram(moments.gram(centred=True)) / moments.weight
-    L = cholesky(plus_diagonal(correlation, 1e-6))
-    eye = xp.eye(correlation.shape[0], dtype=xp.float64, device=space.device)
-    W = scaling.inverse[:, None] * solve_triangular(L, eye, transposed=True)
-    return space.asarray(moments.mean_a, rows.dtype), space.asarray(W, rows.dtype)
+    return scaling, cholesky(plus_diagonal(correlation, 1e-6))

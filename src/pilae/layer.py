@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ._arrays import Array, contiguous, diagonal, space_of
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .linalg import Triangle, add_to_triangle, ridge_solve
+from .linalg import Gram, Triangle, add_to_triangle, ridge_solve
 from .moments import Moments
 
 
@@ -23,49 +23,6 @@ class LayerSpec(NamedTuple):
     gain: tuple[float, float] | None
     decoder_ridge: float
     keep_decoder: bool
-
-
-@dataclass
-class Scaling:
-    """(x - mean) / scale per column; columns that do not vary become zero."""
-
-    mean: Array
-    inverse: Array
-    """1 / scale, or 0 for a constant column."""
-
-    @classmethod
-    def standard(cls, mean: Array, variance: Array) -> Scaling:
-        xp = space_of(mean).xp
-        alive = variance > 0
-        return cls(
-            mean,
-            xp.where(
-                alive,
-                1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))),
-                xp.zeros_like(variance),
-            ),
-        )
-
-    @classmethod
-    def centring(cls, mean: Array) -> Scaling:
-        return cls(mean, space_of(mean).xp.ones_like(mean))
-
-    def __call__(self, X: Array) -> Array:
-        xp = space_of(X).xp
-        return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
-
-    def undo(self, X: Array) -> Array:
-        xp = space_of(X).xp
-        scale = xp.where(
-            self.inverse > 0,
-            1.0 / xp.where(self.inverse > 0, self.inverse, xp.ones_like(self.inverse)),
-            self.inverse,
-        )
-        return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
-
-    def gram(self, centred: Array) -> Array:
-        """The Gram of the scaled columns from the centred Gram of the plain ones."""
-        return centred * (self.inverse[:, None] * self.inverse[None, :])
 
 
 @dataclass
@@ -120,13 +77,13 @@ def exact_gram(rows: Rows, inputs: Callable[[Array], Array], label: str) -> Tria
     R = None
     for block in rows.blocks(label):
         R = add_to_triangle(R, inputs(block.X), block.w)
-    return Triangle(R)
+    return Triangle(R, rows.total_weight)
 
 
 def fit_layer(
     rows: Rows,
     inputs: Callable[[Array], Array],
-    gram: Any,
+    gram: Gram,
     anchors: Array,
     width: int,
     spec: LayerSpec,
@@ -138,13 +95,13 @@ def fit_layer(
     ----------
     inputs : callable
         Maps a block of raw rows to this layer's input.
-    gram : PrimalGram or DualGram
+    gram : Gram
         Of this layer's input.
     anchors : p x d array
         The anchor rows as this layer sees them, float64.
     """
     start, passes = time.perf_counter(), rows.passes
-    space, total = rows.space, rows.total_weight
+    space = rows.space
     f = ACTIVATIONS[spec.activation]
     rank = gram.rank
     exact = spec.encoder == "truncated" or spec.encoder_ridge == 0
@@ -162,7 +119,7 @@ def fit_layer(
         W = gram.pinv_rows(anchors[:width, :], spec.encoder_ridge)  # (20), (21)
         route = gram.route
     if spec.gain is not None:
-        W = _rescaled(W, gram, spec.gain[0], total)
+        W = _rescaled(W, gram, spec.gain[0])
 
     moments = Moments(space, shifted=False, product=rows.dtype)
     W_block = space.asarray(W, rows.dtype)
@@ -173,7 +130,7 @@ def fit_layer(
 
     W = W_d.mT  # tied weights: W_e = W_d'
     if spec.gain is not None:
-        W = _rescaled(W, gram, spec.gain[1], total)
+        W = _rescaled(W, gram, spec.gain[1])
     return Layer(
         weights=contiguous(space.asarray(W, rows.dtype)),
         activation=spec.activation,
@@ -220,7 +177,7 @@ def _mean_diagonal(G: Array) -> float:
     return float(space_of(G).xp.sum(diagonal(G))) / G.shape[0]
 
 
-def _rescaled(W: Array, gram: Any, rms: float, total: float) -> Array:
+def _rescaled(W: Array, gram: Gram, rms: float) -> Array:
     """One global scale: root-mean-square of the pre-activations X W becomes `rms`."""
-    now = (float(space_of(W).xp.sum(gram.quadratic(W))) / (total * W.shape[1])) ** 0.5
+    now = (float(space_of(W).xp.sum(gram.quadratic(W))) / (gram.weight * W.shape[1])) ** 0.5
     return W * (rms / now) if now > 0 else W

@@ -29,6 +29,10 @@ def rank_cutoff(size: int, *, gram: bool) -> float:
     return math.sqrt(size * eps) if gram else size * eps
 
 
+WELL_CONDITIONED = 1e-5
+"""A singular value this far below the largest is still known to six digits from a Gram (its square to ten)."""
+
+
 class _Spectrum:
     """Right singular vectors V (d x r) and singular values s (r) of the weighted rows, largest first."""
 
@@ -36,6 +40,8 @@ class _Spectrum:
     s: Array
     trace: float
     size: int
+    weight: float
+    """Total weight of the rows: quadratic(W) / weight is a mean square."""
     route: str
 
     @property
@@ -56,7 +62,7 @@ class _Spectrum:
     def well_conditioned(self, width: int | None = None) -> bool:
         """Whether the spectrum down to direction `width` (default: all d) is known to six digits or more."""
         last = self.size if width is None else width
-        return self.rank >= last and float(self.s[last - 1]) >= 1e-5 * float(self.s[0])
+        return self.rank >= last and float(self.s[last - 1]) >= WELL_CONDITIONED * float(self.s[0])
 
     def _spectral_rows(self, A: Array, ridge: float) -> Array:
         """(X'wX + ridge I)^+ A' within the row space of X."""
@@ -67,8 +73,8 @@ class _Spectrum:
 class PrimalGram(_Spectrum):
     """Questions answered from G = X'wX. The eigendecomposition is made only if one is asked that needs it."""
 
-    def __init__(self, G: Array) -> None:
-        self.G = G
+    def __init__(self, G: Array, weight: float = 1.0) -> None:
+        self.G, self.weight = G, weight
         self.size = int(G.shape[0])
         self.trace = float(namespace(G).sum(diagonal(G)))
         self.route = "cholesky"
@@ -125,6 +131,7 @@ class DualGram(_Spectrum):
     def __init__(self, X: Array, weight: Array = None) -> None:
         xp = namespace(X)
         X = xp.astype(X, xp.float64, copy=False)
+        self.weight = float(X.shape[0]) if weight is None else float(xp.sum(weight))
         if weight is not None:
             X = X * xp.sqrt(weight)[:, None]
         self.X = X
@@ -156,9 +163,9 @@ class Triangle(_Spectrum):
     a block and d x d numbers are held.
     """
 
-    def __init__(self, R: Array) -> None:
+    def __init__(self, R: Array, weight: float = 1.0) -> None:
         xp = namespace(R)
-        self.R, self.size, self.route = R, int(R.shape[1]), "qr"
+        self.R, self.size, self.weight, self.route = R, int(R.shape[1]), weight, "qr"
         self.trace = float(xp.sum(R**2))
         _, s, Vt = xp.linalg.svd(R, full_matrices=False)
         kept = s > rank_cutoff(self.size, gram=False) * float(s[0])
@@ -170,6 +177,10 @@ class Triangle(_Spectrum):
 
     def pinv_rows(self, A: Array, ridge: float) -> Array:
         return self._spectral_rows(A, _absolute(ridge, self.trace, self.size))
+
+
+Gram = PrimalGram | DualGram | Triangle
+"""Whatever answers the questions about a layer's input."""
 
 
 def add_to_triangle(R: Array | None, X: Array, weight: Array = None) -> Array:
@@ -212,6 +223,14 @@ def ridge_solve(G: Array, C: Array, ridge: float) -> tuple[Array, str]:
             return cholesky_solve(L, C), "cholesky"
     spectrum = PrimalGram(G)
     return spectrum._spectral_rows(C.mT, ridge), "eigh"
+
+
+def eigen_nonnegative(G: Array) -> tuple[Array, Array]:
+    """Eigenvalues (ascending, those below the rank cut-off set to zero) and vectors of a Gram matrix."""
+    xp = namespace(G)
+    values, V = xp.linalg.eigh(G)
+    floor = rank_cutoff(int(G.shape[0]), gram=True) ** 2 * max(float(values[-1]), 0.0)
+    return xp.where(values > floor, values, xp.zeros_like(values)), V
 
 
 def _absolute(ridge: float, trace: float, size: int) -> float:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
+from .linalg import eigen_nonnegative
 
 EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
@@ -65,10 +66,7 @@ class RidgeFactors:
             self._decompose("eigh")
 
     def _decompose(self, route: str) -> None:
-        xp = namespace(self.G)
-        values, V = xp.linalg.eigh(self.G)
-        # rounding leaves tiny negative eigenvalues; they are zeros
-        self._eigen, self.route = (xp.where(values > 0, values, xp.zeros_like(values)), V), route
+        self._eigen, self.route = eigen_nonnegative(self.G), route
 
     def rotate(self, F: Array) -> Array:
         """What is common to all ridges of the map from features to q."""
@@ -84,10 +82,9 @@ class RidgeFactors:
         assert self._eigen is not None
         xp = namespace(self.G)
         values, V = self._eigen
-        # a ridge of zero leaves directions without variance alone instead of dividing by zero
         root = xp.sqrt(values + lam)
-        floor = 1e-7 * float(xp.max(root))
-        root = xp.where(root > floor, root, xp.full_like(root, np.inf)) if lam == 0 else root
+        # a ridge of zero leaves directions without variance alone instead of dividing by zero
+        root = xp.where(root > 0, root, xp.full_like(root, np.inf))
         return Factor(self.C, V=V, root=root)
 
 

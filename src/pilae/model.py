@@ -18,12 +18,12 @@ from sklearn.base import (
 )
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from . import _check
-from ._arrays import Array, space_for, space_of, to_numpy
+from ._arrays import Array, as_labels, space_for, space_of, to_numpy
 from ._progress import Progress
 from .activations import ACTIVATIONS
 from .blocks import Rows
@@ -105,6 +105,8 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         _check.check_number(self, "ridge", ("auto", "guo2003"))
         if isinstance(self.head, str):
             _check.check_choice(self, "head", self._heads)
+            if self.head != "softmax" and not isinstance(self.keep_statistics, (bool, np.bool_)):
+                raise _check.bad(self, "keep_statistics", "True or False")
         elif not hasattr(self.head, "fit") or isinstance(self.head, type):
             raise _check.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
 
@@ -126,12 +128,9 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
         X = _check.check_X(self, X, reset=False)
-        if isinstance(self.head_, LinearHead):
-            fitted = space_of(self.head_.output.coef)
-        else:
-            fitted = self.network_.space or space_for(X, self.device)
-        _check.check_same_space(self, method, X, fitted)
-        return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
+        network = self.network_
+        _check.check_same_space(self, method, X, network.space)
+        return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 
     @property
     def _widest(self) -> int:
@@ -150,7 +149,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _ask_estimator(self, method: str, X: Any) -> Any:
         rows, head = self._rows(X, method), self._fitted_head()
-        ask = getattr(head.estimator, method)
+        ask = getattr(head, method, None) or getattr(head.estimator, method)
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
@@ -180,15 +179,21 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             .add(head=self.head, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
         )
 
-    def _head_fit_params(self, sample_weight: np.ndarray | None, params: dict) -> dict:
-        """What the head's fit gets: by routing where it is on, otherwise the weights if the head takes them."""
+    def _head_fit_params(self, sample_weight: np.ndarray | None, params: dict, *, given: bool) -> dict:
+        """What the head's fit gets: by routing where it is on, otherwise the weights if the head takes them.
+
+        `given`: the user passed sample_weight (and it is not from class_weight alone).
+        """
         if isinstance(self.head, str):
             if params:
                 raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
             return {} if sample_weight is None else {"sample_weight": sample_weight}
         if sklearn.get_config()["enable_metadata_routing"]:
             # the network uses sample_weight itself, so the head is offered it too
-            offered = params if sample_weight is None else {"sample_weight": sample_weight, **params}
+            asked = get_routing_for_object(self.head).fit.requests.get("sample_weight") is True
+            offered = (
+                {"sample_weight": sample_weight, **params} if given or (asked and sample_weight is not None) else params
+            )
             return dict(process_routing(self, "fit", **offered).head.fit)
         if sample_weight is not None and has_fit_parameter(self.head, "sample_weight"):
             return {"sample_weight": sample_weight, **params}
@@ -217,9 +222,11 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
         Neurons of the autoencoder layers, as in `StackedPILAE`; "auto" is "decay" with 0.9. A list fixes the depth.
     max_depth : int, default=5
+        The most layers that depth="auto" grows.
     growth : "loo", "rank" or float, default="loo"
         With depth="auto": "loo" adds layers until one more does not lower the squared leave-one-out error of an
-        output layer of at most 500 neurons; "rank" is the paper's rule (see `StackedPILAE`).
+        output layer of at most 500 neurons; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many
+        more rows than neurons that rule never fires and grows `max_depth` layers, which can be too many.
     encoder : {"rows", "truncated"}, default="rows"
         Encoder of the autoencoder layers.
     anchors : {"spread", "first"}, default="spread"
@@ -230,7 +237,10 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     activation : str, default="sigmoid"
         Of the autoencoder layers: sigmoid, tanh, relu, sin, softplus, swish, gelu or linear.
     gain : (float, float) or None, default=(4, 1)
+        Root-mean-square of the pre-activations of a layer before its decoder is solved, and after tying; None
+        leaves them as they come (the paper to the letter: nearly linear on many rows).
     decoder_ridge : float, default=1e-3
+        lambda_1 of (27), relative to the mean diagonal of H'H.
     head : {"shln", "ridge", "softmax"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
@@ -245,15 +255,21 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     input_scaling : {"auto", "none", "standard"}, default="auto"
         "auto" standardises unless the columns share one scale (see `StackedPILAE`).
     class_weight : dict, "balanced" or None, default=None
+        Weight of each class, times sample_weight. "balanced" gives every class the same total.
     fit_rows : int or None, default=None
         Rows the autoencoder layers are fitted on; the head always sees all.
-    device, dtype, block_rows
-        Where and in what portions to compute, as in `StackedPILAE`.
+    device : str or None, default=None
+        Move blocks to this torch device ("cuda"); None computes where X lives.
+    dtype : {None, "float32", "float64"}, default=None
+        Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
+    block_rows : int or "auto", default="auto"
+        Rows read at a time; "auto" keeps a block within 64 MiB.
     keep_statistics : bool, default=True
         Keep the sums behind the output layer (`head_.output.moments`).
     random_state : int, RandomState instance or None, default=None
         Seed of the row hash and of the head's biases; None counts as 0.
     verbose : int, default=0
+        1 shows progress on standard error.
 
     Attributes
     ----------
@@ -262,7 +278,8 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
     head_width_, ridge_ : int, float
     loo_score_ : float
-        Leave-one-out accuracy of the output layer on at most 5,000 rows.
+        Leave-one-out accuracy of the output layer on at most 5,000 distinct rows (chosen by hash, each with the
+        weight of its repeats). Heads that are other estimators have none.
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
     depth_path_ : list of float
@@ -351,11 +368,17 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         -------
         self
         """
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             self._check_params()
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
             classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w)
+            if multilabel and self.head == "softmax":
+                raise ValueError(
+                    "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
+                    "estimator such as sklearn.neighbors.KNeighborsClassifier."
+                )
+            given = w is not None
             w, unit = self._weights(classes, codes, multilabel, w)
             rows = Rows(
                 X,
@@ -371,7 +394,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
             )
             labels = codes if multilabel else classes[codes]
             self.classes_, self.multilabel_ = classes, multilabel
-            self._fit_rows(rows, labels, self._head_fit_params(w, fit_params))
+            self._fit_rows(rows, labels, self._head_fit_params(w, fit_params, given=given))
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
                 self.head_.temperature = fit_temperature(loo, multilabel)
@@ -393,6 +416,8 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
             if not isinstance(self.class_weight, dict):
                 raise _check.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
             factor = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+            if not np.all(np.isfinite(factor)) or np.any(factor < 0) or not np.any(factor > 0):
+                raise _check.bad(self, "class_weight", "a dict of finite weights of at least 0, not all of them 0")
         c = factor[codes]
         return (c if w is None else w * c), (c if unit is None else unit * c)
 
@@ -413,9 +438,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         numbers = self._decide(self._scores(X, "predict"))
         if self.multilabel_:
             return numbers
-        home = space_of(numbers)
-        labels = self.classes_[to_numpy(numbers)]
-        return home.asarray(labels) if labels.dtype.kind in "biuf" else labels
+        return as_labels(self.classes_, numbers)
 
     @available_if(_head_has("decision_function"))
     def decision_function(self, X) -> Array:
@@ -434,12 +457,12 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs.
         """
         if isinstance(self._fitted_head(), EstimatorHead):
-            return self._ask_estimator("predict_proba", X)
+            return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
         return probabilities(self._scores(X, "predict_proba"), self._fitted_head().temperature, self.multilabel_)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets)."""
-        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+        return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -451,8 +474,21 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     """A deep network trained by pseudoinverse learning, for regression with one or several outputs.
 
     Minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 over the output weights W, on features found without
-    targets. Parameters are those of `PILAEClassifier` without `class_weight`; `head` is "shln", "ridge" or any
-    scikit-learn regressor. With several outputs each one's error counts relative to its standard deviation.
+    targets. With several outputs each one's error counts relative to its standard deviation.
+
+    Parameters
+    ----------
+    depth, width, max_depth, growth
+        How many autoencoder layers of how many neurons, as in `PILAEClassifier`.
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge
+        How a layer is built, as in `PILAEClassifier`; anchors are spread over the rows without regard to targets.
+    head : {"shln", "ridge"} or estimator, default="shln"
+        "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
+        features. Any scikit-learn regressor is fitted on the features, which are then held whole.
+    head_width, head_activation, ridge, input_scaling
+        As in `PILAEClassifier`.
+    fit_rows, device, dtype, block_rows, keep_statistics, random_state, verbose
+        As in `PILAEClassifier`.
 
     Attributes
     ----------
@@ -486,11 +522,11 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         -------
         self
         """
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             self._check_params()
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
-            Y, self._flat = _check.check_targets(self, y, X.shape[0])
+            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
             rows = Rows(
                 X,
                 space_for(X, self.device),
@@ -501,7 +537,9 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
                 dtype=self.dtype,
                 progress=Progress(self.verbose),
             )
-            self._fit_rows(rows, Y[:, 0] if self._flat else Y, self._head_fit_params(w, fit_params))
+            self._fit_rows(
+                rows, Y[:, 0] if self.flat_ else Y, self._head_fit_params(w, fit_params, given=w is not None)
+            )
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
                 self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.weight))
@@ -512,7 +550,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("predict", X)
         scores = self._scores(X, "predict")
-        return scores[:, 0] if self._flat else scores
+        return scores[:, 0] if self.flat_ else scores
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2, the mean over outputs."""

@@ -59,6 +59,8 @@ class Moments:
         self.aa: Array = None
         self.ab: Array = None
         self.bb: Array = None
+        self.largest: Array = 0.0
+        """The largest diag(A'wA) these sums ever held."""
 
     def add(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Add rows. `weight` is one non-negative number a row; None means 1 each."""
@@ -67,20 +69,23 @@ class Moments:
     def remove(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
         gone = self._of(A, B, weight)
-        slack = 1e-9 * max(self.weight, 1.0)
+        slack = 1e-9 * self.weight
         if gone.count > self.count or gone.weight > self.weight + slack:
             raise ValueError(
                 f"Cannot remove {gone.count} rows of total weight {gone.weight:g}: only {self.count} rows of total "
                 f"weight {self.weight:g} are in. Remove only rows that were added, with the weight they had."
             )
         xp = self.space.xp
-        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9))):
+        # sums that once held something large have lost the digits below it
+        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9) + 1e-12 * self.largest)):
             raise ValueError(
                 "Cannot remove these rows: their squares exceed the sums kept, so they were never added. "
                 "Remove only rows that were added, with the values and the weight they had."
             )
         self._accumulate(gone, -1.0)
-        if self.count == 0:  # an empty sum is exactly empty
+        if self.weight > slack:  # parts of rows are left
+            self.count = max(self.count, 1)
+        else:  # an empty sum is exactly empty
             self.__init__(self.space, shifted=self.shifted, product=self.product, full=self.full)  # type: ignore[misc]
 
     def merge(self, other: Moments) -> None:
@@ -114,21 +119,21 @@ class Moments:
 
     def variance_a(self) -> Array:
         """Weighted variance of each column of A (division by W)."""
-        return self._variance(diagonal(self.aa) if self.full else self.aa, self.sum_a)
+        return self._variance(self.squares(), self.sum_a, self.shift_a)
 
     def variance_b(self) -> Array:
         """Weighted variance of each column of B (division by W)."""
-        return self._variance(self.bb, self.sum_b)
+        return self._variance(self.bb, self.sum_b, self.shift_b)
 
     def squares(self) -> Array:
         """diag(A'wA) about the shift."""
         return diagonal(self.aa) if self.full else self.aa
 
-    def _variance(self, squares: Array, sums: Array) -> Array:
+    def _variance(self, squares: Array, sums: Array, shift: Array) -> Array:
         xp = self.space.xp
         v = squares / self.weight - (sums / self.weight) ** 2
-        # what rounding alone leaves of a constant column is not variance
-        floor = 1e-15 * squares / self.weight
+        # what rounding alone leaves of a constant column is not variance: rounding of the sums, and of the shift
+        floor = 1e-13 * squares / self.weight + (1e-13 * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
     def _of(self, A: Array, B: Array, weight: Array) -> Moments:
@@ -164,15 +169,17 @@ class Moments:
         if not self.shifted or total <= 0:
             return xp.zeros(A.shape[1], dtype=xp.float64, device=device)
         if weight is None:
-            return xp.sum(A, axis=0, dtype=xp.float64) / total
-        return (weight / total) @ xp.astype(A, xp.float64)
+            mean = xp.sum(A, axis=0, dtype=xp.float64) / total
+        else:
+            mean = (weight / total) @ xp.astype(A, xp.float64)
+        # a number of A's dtype, so that what is subtracted below is exactly what is remembered
+        return xp.astype(xp.astype(mean, A.dtype), xp.float64)
 
     def _shifted(self, A: Array, shift: Array) -> Array:
         xp = self.space.xp
         kind = getattr(xp, self.product)
         if not self.shifted:
             return xp.astype(A, kind, copy=False)
-        # subtract in the wider of the two dtypes: float32 data about a large mean keeps its digits
         return xp.astype(A - xp.astype(shift, A.dtype), kind, copy=False)
 
     def _about(self, shift_a: Array, shift_b: Array) -> Moments:
@@ -205,6 +212,8 @@ class Moments:
             else:
                 mine -= value
             setattr(self, name, mine)
+        squares = self.squares()
+        self.largest = xp.maximum(squares, self.largest + xp.zeros_like(squares))
         self.count += int(sign) * part.count
         self.weight += sign * part.weight
 

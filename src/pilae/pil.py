@@ -18,11 +18,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check
-from ._arrays import Array, space_of, to_numpy
+from ._arrays import Array, as_labels, space_of, to_numpy
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .layer import Scaling
 from .linalg import pseudoinverse
+from .scaling import Scaling
 
 MAX_ROWS = 10_000
 
@@ -63,11 +63,11 @@ class _BasePIL(BaseEstimator):
         if ranks[-1] < n:
             warnings.warn(
                 f"The rank reached {ranks[-1]} of {n} distinct rows after {len(weights)} layers, so the targets are "
-                "fitted but not reproduced. Causes: a linear activation, or too small a max_depth.",
+                "fitted but not reproduced. Causes: nearly equal rows, a linear activation, too small a max_depth.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.scaling_, self.weights_, self.ranks_ = scaling, weights, ranks
+        self.scaling_, self.weights_, self.ranks_, self.activation_ = scaling, weights, ranks, self.activation
         self.output_ = H_plus @ space.asarray(O)
 
     def _scores(self, X: Any, method: str) -> Array:
@@ -75,7 +75,7 @@ class _BasePIL(BaseEstimator):
         X = _check.check_X(self, X, reset=False)
         fitted = space_of(self.output_)
         _check.check_same_space(self, method, X, fitted)
-        f = ACTIVATIONS[self.activation]
+        f = ACTIVATIONS[self.activation_]
 
         def outputs(block: Array) -> Array:
             H = _with_bias(self.scaling_(block))
@@ -129,7 +129,7 @@ class PILClassifier(ClassifierMixin, _BasePIL):
 
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and labels y (n_samples,)."""
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             X = self._check_fit(X)
             classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], None)
             if multilabel:
@@ -146,12 +146,11 @@ class PILClassifier(ClassifierMixin, _BasePIL):
     def predict(self, X) -> Array:
         """Class of each row."""
         scores = self._scores(X, "predict")
-        labels = self.classes_[np.argmax(to_numpy(scores), axis=1)]
-        return space_of(scores).asarray(labels) if labels.dtype.kind in "biuf" else labels
+        return as_labels(self.classes_, space_of(scores).xp.argmax(scores, axis=1))
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy."""
-        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+        return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
 
 class PILRegressor(RegressorMixin, _BasePIL):
@@ -172,16 +171,16 @@ class PILRegressor(RegressorMixin, _BasePIL):
 
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             X = self._check_fit(X)
-            Y, self._flat = _check.check_targets(self, y, X.shape[0])
+            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
             self._fit_layers(X, Y)
         return self
 
     def predict(self, X) -> Array:
         """Predicted targets."""
         scores = self._scores(X, "predict")
-        return scores[:, 0] if self._flat else scores
+        return scores[:, 0] if self.flat_ else scores
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2, the mean over outputs."""

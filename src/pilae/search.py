@@ -9,11 +9,12 @@ import numpy as np
 from . import _check, structure
 from .blocks import Rows
 from .head import EstimatorHead, Hidden, LinearHead, fit_estimator_head, fit_hidden, fit_output
-from .layer import LayerSpec, Scaling
-from .linalg import PrimalGram
+from .layer import LayerSpec
+from .linalg import Gram, PrimalGram
 from .loo import Scored
 from .moments import Moments
-from .stack import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
+from .network import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
+from .scaling import Scaling
 
 SCORED_ROWS = 5000
 """Rows scored by leave-one-out (all of them when there are fewer)."""
@@ -47,15 +48,16 @@ def fit_network(
     seed = _check.seed_of(params.random_state)
     wanted = structure.HEAD_WIDTH_LIMIT if params.head_width == "auto" else int(params.head_width)
     capacity = max(wanted, TRIAL_WIDTH, structure.width_bound(params.width, rows.d))
-    found = survey(rows, seed, params.anchors, capacity, min(SCORED_ROWS, rows.n), params.fit_rows)
+    found = survey(rows, seed, params.anchors, capacity, SCORED_ROWS, params.fit_rows)
+    if params.head == "shln" and params.head_width != "auto" and wanted > len(found.anchors):
+        raise _check.too_few_rows(wanted, len(found.anchors), "head_width")
     ridge = LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
     spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False)
     grower = Grower(rows, found, spec, params.width, params.input_scaling)
     heads = _Heads(params, rows, found, seed)
     errors = _grow(grower, heads, params)
     head = heads.final(grower, y, fit_params)
-    if grower.rows is not rows:
-        rows.passes += grower.rows.passes
+    rows.passes = grower.passes
     return grower.network, head, errors
 
 
@@ -90,9 +92,8 @@ class _Heads:
 
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
         self.params, self.rows, self.found, self.seed = params, rows, found, seed
-        self.scored = rows.take(found.scored)
         self.scale = _target_scale(rows)
-        self._input: tuple[Scaling | None, Any] | None = None
+        self._input: tuple[Scaling | None, Gram] | None = None
 
     def trial(self, grower: Grower) -> Scored:
         """Leave-one-out of an output layer on the newest features."""
@@ -106,24 +107,20 @@ class _Heads:
         params = self.params
         if not isinstance(params.head, str) or params.head == "softmax":
             moments = self._feature_moments(grower) if params.head == "softmax" else None
-            return fit_estimator_head(
-                self.rows, grower.network, grower.features_width, params.head, y, fit_params, moments
-            )
-        available = len(self.found.anchors)
+            return fit_estimator_head(self.rows, grower.network, params.head, y, fit_params, moments)
         width = params.head_width
         if width == "auto":
-            width = min(structure.head_width_rule(self.found.distinct), available)
-        elif params.head == "shln" and width > available:
-            raise _check.too_few_rows(width, available, "'head_width'")
+            width = min(structure.head_width_rule(self.found.distinct), len(self.found.anchors))
         return self._linear(grower, params.head, width, params.ridge, keep=params.keep_statistics)
 
     def _linear(self, grower: Grower, kind: str, width: int, ridge: float | str, *, keep: bool) -> LinearHead:
         network = grower.network
         hidden = self._hidden(grower, width) if kind == "shln" else None
+        assert self.found.scored is not None
         width = width if hidden else grower.features_width
         output = fit_output(
             self.rows,
-            self.scored,
+            self.found.scored,
             network if hidden is None else lambda X: hidden(network(X)),
             width,
             ridge,
@@ -143,7 +140,7 @@ class _Heads:
             scaling, gram = self._at_input(grower)
         else:
             scaling = Scaling.standard(moments.mean_a, moments.variance_a())
-            gram = PrimalGram(scaling.gram(moments.gram(centred=True)))
+            gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)
         ridge = self.params.encoder_ridge
         if ridge == "auto":
             ridge = HEAD_RIDGE_ON_INPUT if at_input else HEAD_RIDGE
@@ -152,9 +149,9 @@ class _Heads:
             anchors = scaling(anchors)
         activation = "relu" if self.params.head_activation == "auto" else self.params.head_activation
         anchors = rows.space.asarray(anchors, "float64")
-        return fit_hidden(rows, scaling, gram, anchors, float(ridge), activation, self.seed, moments.weight)
+        return fit_hidden(rows, scaling, gram, anchors, float(ridge), activation, self.seed)
 
-    def _at_input(self, grower: Grower) -> tuple[Scaling | None, Any]:
+    def _at_input(self, grower: Grower) -> tuple[Scaling | None, Gram]:
         """The scaling of the input for the head and the spectrum of what it gives; found once."""
         if self._input is None:
             scaling = None if grower.standardised else Scaling.centring(self.found.moments.mean_a)

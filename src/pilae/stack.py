@@ -2,171 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check, structure
-from ._arrays import Array, Space, space_for, space_of, to_numpy
+from ._arrays import Array, space_for, space_of
 from ._progress import Progress
-from .anchors import First, ScoredRows, Spread, row_keys
 from .blocks import Rows
-from .layer import Layer, LayerSpec, Scaling, fit_layer, output_moments
-from .linalg import DualGram, PrimalGram
-from .moments import Moments
-
-LAYER_RIDGE = 1e-3
-"""encoder_ridge="auto" in autoencoder layers."""
-
-
-@dataclass
-class Network:
-    """The feature map: input scaling, then layers."""
-
-    scaling: Scaling | None = None
-    layers: list[Layer] = field(default_factory=list)
-
-    def __call__(self, X: Array, depth: int | None = None) -> Array:
-        if self.scaling is not None:
-            X = self.scaling(X)
-        for layer in self.layers[:depth]:
-            X = layer(X)
-        return X
-
-    def decode(self, H: Array, depth: int | None = None) -> Array:
-        """Back from layer `depth` to the network's (scaled) input."""
-        for layer in reversed(self.layers[:depth]):
-            H = layer.decode(H)
-        return H
-
-    @property
-    def space(self) -> Space | None:
-        return space_of(self.layers[0].weights) if self.layers else None
-
-
-@dataclass
-class Survey:
-    """What the first pass over the rows finds."""
-
-    moments: Moments
-    anchors: np.ndarray
-    """Row numbers, in order: the first p are the anchors of a layer of p neurons."""
-    scored: np.ndarray
-    fit_rows: np.ndarray | None
-    distinct: int
-    """Distinct rows of positive weight, counted at least as far as the anchors and `COUNTED_ROWS` go."""
-
-
-def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
-    """The first pass: column moments and Gram, anchors, rows to score, rows to fit on."""
-    if rows.d > _check.MAX_COLUMNS and not rows.dual:
-        raise _check.too_many_columns(rows.d)
-    moments = Moments(rows.space, product="float64", full=not rows.dual)
-    # enough keys to count the distinct rows as far as any rule looks
-    spread = Spread(max(capacity, structure.COUNTED_ROWS), rows.n_classes)
-    first, scored = First(capacity), ScoredRows(n_scored)
-    sample = None if fit_rows is None or fit_rows >= rows.n else ScoredRows(fit_rows)
-    for block in rows.blocks("reading the rows"):
-        moments.add(block.X, None, block.w)
-        keys = row_keys(block.X, seed)
-        index = np.arange(block.start, block.start + len(keys))
-        codes = np.zeros(len(keys), np.int64) if rows.codes is None else rows.codes[index]
-        if block.w is not None:
-            counts = to_numpy(block.w) > 0
-            keys, index, codes = keys[counts], index[counts], codes[counts]
-        spread.add(keys, codes, index)
-        first.add(keys, codes, index)
-        if n_scored:
-            scored.add(keys, index)
-        if sample is not None:
-            sample.add(keys, index)
-    distinct = len(spread.rows(spread.capacity))
-    if distinct == 1:
-        raise ValueError("All rows of X are the same: there is nothing to learn from; check how X was read.")
-    chosen = first if kind == "first" else spread
-    return Survey(
-        moments,
-        chosen.rows(capacity),
-        scored.rows(),
-        None if sample is None else sample.rows(),
-        distinct,
-    )
-
-
-def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Any:
-    """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
-    if rows.dual:
-        block = rows.whole()
-        return DualGram(block.X if scaling is None else scaling(block.X), block.w)
-    moments = found.moments
-    return PrimalGram(moments.gram() if scaling is None else scaling.gram(moments.gram(centred=True)))
-
-
-class Grower:
-    """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
-
-    def __init__(self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str) -> None:
-        self.rows = rows if found.fit_rows is None else rows.take(found.fit_rows)
-        self.found, self.spec, self.width = found, spec, width
-        self.anchors = rows.take_dense(found.anchors)
-        variance = found.moments.variance_a()
-        if input_scaling == "auto":
-            input_scaling = "standard" if structure.wants_standardising(to_numpy(variance)) else "none"
-        self.standardised = input_scaling == "standard"
-        scaling = Scaling.standard(found.moments.mean_a, variance) if self.standardised else None
-        self.network = Network(scaling)
-        self._input_rows = rows
-        self.gram: Any = None
-        self.moments: Moments | None = found.moments
-
-    @property
-    def depth(self) -> int:
-        return len(self.network.layers)
-
-    @property
-    def features_width(self) -> int:
-        return self.network.layers[-1].width if self.network.layers else self.rows.d
-
-    def step(self, *, last: bool = False) -> None:
-        """Add one layer. `last` spares the pass over its output when nobody reads it."""
-        k = self.depth
-        if self.gram is None:
-            self.gram = input_gram(self.found, self._input_rows, self.network.scaling)
-        d = self.gram.size
-        rank = self.gram.rank if structure.needs_rank(self.width) else 0
-        width = structure.layer_width(self.width, k, d, rank)
-        available = len(self.found.anchors)
-        if self.spec.encoder == "rows" and width > available:
-            if structure.listed_widths(self.width) or _check.is_integer(self.width):
-                raise _check.too_few_rows(width, available, f"Layer {k + 1}")
-            width = available
-        space = self.rows.space
-        network = self.network
-        layer = fit_layer(
-            self.rows,
-            network,
-            self.gram,
-            space.asarray(network(self.anchors[:width, :]), "float64"),
-            width,
-            self.spec,
-            f"layer {k + 1}",
-        )
-        self.moments, self.gram = None, None
-        if not last or self.spec.keep_decoder:
-            self.moments = output_moments(self.rows, network, layer, self.spec, f"layer {k + 1}")
-            self.gram = PrimalGram(self.moments.gram())
-        self.network = Network(network.scaling, [*network.layers, layer])
-
-    def reached_full_rank(self, growth: Any) -> bool:
-        if self.gram is None:
-            self.gram = input_gram(self.found, self._input_rows, self.network.scaling)
-        saturated = self.found.distinct > len(self.found.anchors)
-        n_rows = self.rows.n if saturated else self.found.distinct
-        return structure.full_rank(self.gram.rank, n_rows, growth)
+from .layer import LayerSpec
+from .network import LAYER_RIDGE, Grower, Network, survey
 
 
 class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -201,15 +48,15 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         progress.close()
         self.network_ = network
         self.layers_ = network.layers
-        self.n_passes_ = rows.passes + (0 if grower.rows is rows else grower.rows.passes)
+        self.n_passes_ = grower.passes
         self._n_features_out = network.layers[-1].width if network.layers else rows.d
 
     def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
         X = _check.check_X(self, X, reset=False)
-        fitted = self.network_.space or space_for(X, self.device)
-        _check.check_same_space(self, method, X, fitted)
-        return Rows(X, fitted, block_rows=self.block_rows, dtype=self.dtype)
+        network = self.network_
+        _check.check_same_space(self, method, X, network.space)
+        return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of X.
@@ -242,11 +89,11 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if not self.keep_decoders:
-            raise ValueError("inverse_transform needs the decoders: fit again with keep_decoders=True.")
+        self._need_decoders("inverse_transform")
         depth = layer_number(self, layer, named=False)
-        home = self.network_.space or space_of(X)
-        H = home.asarray(X)
+        network = self.network_
+        _check.check_same_space(self, "inverse_transform", X, network.space)
+        H = network.space.asarray(X, network.dtype)
         width = self.layers_[depth - 1].width if depth else self.n_features_in_
         if H.ndim != 2 or H.shape[1] != width:
             raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
@@ -261,10 +108,13 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         The error is the mean over columns of the squared difference, in the network's (scaled) input units.
         """
         rows = self._rows(X, "score_samples")
-        if not self.keep_decoders:
-            raise ValueError("score_samples needs the decoders: fit again with keep_decoders=True.")
+        self._need_decoders("score_samples")
         width = max([rows.d, *(l.width for l in self.layers_)])
         return rows.map(lambda block: -_row_errors(self.network_, block), width)
+
+    def _need_decoders(self, method: str) -> None:
+        if any(layer.decoder is None for layer in self.layers_):
+            raise ValueError(f"{method} needs the decoders: fit again with keep_decoders=True.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -289,8 +139,10 @@ class StackedPILAE(_BaseStack):
         Neurons of each layer. "rank" is eq (18), r + alpha (d - r), alpha 0 by default. "decay" is eq (19), beta d,
         beta 0.9 by default, and "auto" is the same. A list gives every layer's width and fixes the depth.
     max_depth : int, default=2
+        The most layers that depth="auto" grows.
     growth : "rank" or float, default="rank"
-        Stop when ||H^+ H - I||^2 = N - rank(H) is below 0.01 N, or below the given fraction of N.
+        After each layer, stop when ||H^+ H - I||^2 = N - rank(H) is at most 0.01 N, or the given fraction of N. With
+        many more rows than neurons this never happens, and `max_depth` layers are grown.
     encoder : {"rows", "truncated"}, default="rows"
         "rows": columns of the pseudoinverse that belong to anchor rows. "truncated": the leading singular
         directions over their singular values.
@@ -400,7 +252,7 @@ class StackedPILAE(_BaseStack):
         -------
         self
         """
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             _check.check_network(self)
             _check.check_running(self)
             if self.growth == "loo":
@@ -414,7 +266,23 @@ class StackedPILAE(_BaseStack):
 class PILAutoencoder(_BaseStack):
     """One pseudoinverse-learning autoencoder: `StackedPILAE` of depth one.
 
-    Parameters are those of `StackedPILAE`, without the ones about depth; `width` is one rule or one integer.
+    Minimises ||X - f(X W_e) W_d||^2 + lambda_1 ||W_d||^2 over the decoder W_d, then ties W_e = W_d'.
+
+    Parameters
+    ----------
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta) or int, default="auto"
+        Number of neurons, by the rules of `StackedPILAE`.
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, input_scaling, keep_decoders
+        How the layer is built, as in `StackedPILAE`.
+    fit_rows, device, dtype, block_rows, random_state, verbose
+        As in `StackedPILAE`.
+
+    Attributes
+    ----------
+    layers_ : list with one Layer
+    reconstruction_error_ : float
+        Mean of -score_samples over the training rows (with keep_decoders): of the kept decoder, in squared units of the
+        (scaled) input. `layers_[0].reconstruction_error` is that of (27) before tying, relative to ||X||^2.
 
     Examples
     --------
@@ -475,7 +343,7 @@ class PILAutoencoder(_BaseStack):
         -------
         self
         """
-        with _check.unchanged_on_error(self):
+        with _check.fresh_fit(self):
             _check.check_width(self)
             if len(structure.listed_widths(self.width) or [1]) != 1:
                 raise _check.bad(self, "width", "one rule or one integer (StackedPILAE takes several)")

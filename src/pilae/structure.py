@@ -53,7 +53,7 @@ def width_bound(rule: Any, d: int) -> int:
 
 
 def needs_rank(rule: Any) -> bool:
-    return rule == "rank" or (isinstance(rule, tuple) and rule[0] == "rank")
+    return listed_widths(rule) is None and (rule == "rank" or (isinstance(rule, tuple) and rule[0] == "rank"))
 
 
 def full_rank(rank: int, n_rows: float, growth: Any) -> bool:

@@ -1,0 +1,178 @@
+"""The feature map, the first pass over the rows, and growth layer by layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _check, structure
+from ._arrays import Array, Space, to_numpy
+from .anchors import First, Sample, Spread, row_keys, with_targets
+from .blocks import Rows
+from .layer import Layer, LayerSpec, fit_layer, output_moments
+from .linalg import DualGram, Gram, PrimalGram
+from .moments import Moments
+from .scaling import Scaling
+
+LAYER_RIDGE = 1e-3
+"""encoder_ridge="auto" in autoencoder layers."""
+
+
+@dataclass
+class Network:
+    """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype."""
+
+    space: Space
+    dtype: str
+    scaling: Scaling | None = None
+    layers: list[Layer] = field(default_factory=list)
+
+    def __call__(self, X: Array, depth: int | None = None) -> Array:
+        if self.scaling is not None:
+            X = self.scaling(X)
+        for layer in self.layers[:depth]:
+            X = layer(X)
+        return X
+
+    def decode(self, H: Array, depth: int | None = None) -> Array:
+        """Back from layer `depth` to the network's (scaled) input."""
+        for layer in reversed(self.layers[:depth]):
+            H = layer.decode(H)
+        return H
+
+    def grown(self, layer: Layer) -> Network:
+        """This network with one more layer."""
+        return Network(self.space, self.dtype, self.scaling, [*self.layers, layer])
+
+
+@dataclass
+class Survey:
+    """What the first pass over the rows finds."""
+
+    moments: Moments
+    anchors: np.ndarray
+    """Row numbers, in order: the first p are the anchors of a layer of p neurons."""
+    scored: Rows | None
+    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats."""
+    fitted: Rows | None
+    """Distinct rows to fit the layers on, each with the weight of its repeats; None: all."""
+    distinct: int
+    """Distinct rows of positive weight, counted at least as far as `COUNTED_ROWS` and the anchors go."""
+    all_counted: bool
+    """Whether that count is complete."""
+
+
+def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
+    """The first pass: column moments and Gram, anchors, rows to score, rows to fit on."""
+    if rows.d > _check.MAX_COLUMNS and not rows.dual:
+        raise _check.too_many_columns(rows.d)
+    moments = Moments(rows.space, product="float64", full=not rows.dual)
+    counted = max(capacity, structure.COUNTED_ROWS)
+    spread, first = Spread(counted, rows.n_classes), First(capacity)
+    scored, fitted = Sample(n_scored), Sample(fit_rows or 0)
+    for block in rows.blocks("reading the rows"):
+        moments.add(block.X, None, block.w)
+        keys = row_keys(block.X, seed)
+        index = np.arange(block.start, block.start + len(keys))
+        codes = np.zeros(len(keys), np.int64) if rows.codes is None else rows.codes[index]
+        w = np.ones(len(keys)) if block.w is None else to_numpy(block.w)
+        pairs = with_targets(keys, row_keys(block.Z, seed)) if n_scored else keys
+        if block.w is not None:
+            there = w > 0
+            keys, index, codes, w, pairs = keys[there], index[there], codes[there], w[there], pairs[there]
+        spread.add(keys, codes, index)
+        first.add(keys, codes, index)
+        if n_scored:
+            scored.add_salted(pairs, index, w)
+        if fit_rows:
+            fitted.add_salted(keys, index, w)
+    distinct = spread.rows()
+    if len(distinct) == 1:
+        raise ValueError(
+            "All rows of X are the same (rows of weight zero aside), so there is nothing to learn from: check how X "
+            "was read."
+        )
+    return Survey(
+        moments,
+        first.rows() if kind == "first" else distinct[:capacity],
+        rows.take(*scored.rows()) if n_scored else None,
+        rows.take(*fitted.rows()) if fit_rows and fit_rows < len(distinct) else None,
+        len(distinct),
+        len(distinct) < counted,
+    )
+
+
+def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
+    """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
+    if rows.dual:
+        block = rows.whole()
+        return DualGram(block.X if scaling is None else scaling(block.X), block.w)
+    G = found.moments.gram() if scaling is None else scaling.gram(found.moments.gram(centred=True))
+    return PrimalGram(G, found.moments.weight)
+
+
+class Grower:
+    """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
+
+    def __init__(self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str) -> None:
+        self.all_rows = rows
+        self.rows = rows if found.fitted is None else found.fitted
+        self.found, self.spec, self.width = found, spec, width
+        self.anchors = rows.take_dense(found.anchors)
+        variance = found.moments.variance_a()
+        if input_scaling == "auto":
+            input_scaling = "standard" if structure.wants_standardising(to_numpy(variance)) else "none"
+        self.standardised = input_scaling == "standard"
+        scaling = Scaling.standard(found.moments.mean_a, variance) if self.standardised else None
+        self.network = Network(rows.space, rows.dtype, scaling)
+        self.gram: Gram | None = None
+        self.moments: Moments | None = found.moments
+
+    @property
+    def depth(self) -> int:
+        return len(self.network.layers)
+
+    @property
+    def features_width(self) -> int:
+        return self.network.layers[-1].width if self.network.layers else self.rows.d
+
+    @property
+    def passes(self) -> int:
+        """Passes over all rows and over the sample of them, if there is one."""
+        return self.all_rows.passes + (0 if self.rows is self.all_rows else self.rows.passes)
+
+    def step(self, *, last: bool = False) -> None:
+        """Add one layer. `last` spares the pass over its output when nobody reads it."""
+        name = f"layer {self.depth + 1}"
+        if self.gram is None:
+            self.gram = input_gram(self.found, self.all_rows, self.network.scaling)
+        width = self._next_width(self.gram, name)
+        anchors = self.rows.space.asarray(self.network(self.anchors[:width, :]), "float64")
+        layer = fit_layer(self.rows, self.network, self.gram, anchors, width, self.spec, name)
+        self.moments, self.gram = None, None
+        if not last or self.spec.keep_decoder:
+            self.moments = output_moments(self.rows, self.network, layer, self.spec, name)
+            self.gram = PrimalGram(self.moments.gram(), self.moments.weight)
+        self.network = self.network.grown(layer)
+
+    def _next_width(self, gram: Gram, name: str) -> int:
+        rank = gram.rank if structure.needs_rank(self.width) else 0
+        width = structure.layer_width(self.width, self.depth, gram.size, rank)
+        available = len(self.found.anchors)
+        if self.spec.encoder == "rows" and width > available:
+            if structure.listed_widths(self.width) or _check.is_integer(self.width):
+                raise _check.too_few_rows(width, available, name)
+            return available
+        return width
+
+    def reached_full_rank(self, growth: Any) -> bool:
+        """The paper's criterion on the newest features; never before the first layer."""
+        if self.gram is None or not self.network.layers:
+            return False
+        if self.rows is not self.all_rows:
+            n_rows = self.rows.n
+        else:
+            n_rows = self.found.distinct if self.found.all_counted else self.rows.n
+        return structure.full_rank(self.gram.rank, n_rows, growth)

@@ -1,0 +1,50 @@
+"""Centring and scaling of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ._arrays import Array, space_of
+
+
+@dataclass
+class Scaling:
+    """(x - mean) / scale per column; columns that do not vary become zero."""
+
+    mean: Array
+    inverse: Array
+    """1 / scale, or 0 for a constant column."""
+
+    @classmethod
+    def standard(cls, mean: Array, variance: Array) -> Scaling:
+        xp = space_of(mean).xp
+        alive = variance > 0
+        return cls(
+            mean,
+            xp.where(
+                alive,
+                1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))),
+                xp.zeros_like(variance),
+            ),
+        )
+
+    @classmethod
+    def centring(cls, mean: Array) -> Scaling:
+        return cls(mean, space_of(mean).xp.ones_like(mean))
+
+    def __call__(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
+
+    def undo(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        scale = xp.where(
+            self.inverse > 0,
+            1.0 / xp.where(self.inverse > 0, self.inverse, xp.ones_like(self.inverse)),
+            self.inverse,
+        )
+        return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
+
+    def gram(self, centred: Array) -> Array:
+        """The Gram of the scaled columns from the centred Gram of the plain ones."""
+        return centred * (self.inverse[:, None] * self.inverse[None, :])
