@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge, RidgeCV
 
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor
-from pilae.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, leave_one_out, ridge_grid
+from pilae.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
 
 
 def problem(n=40, p=12, m=3, seed=0, weights=None):
@@ -50,7 +50,9 @@ def test_equals_refitting(eigen, kind):
     F, Z, _ = problem(weights=w)
     made, zbar = factors(F, Z, w, eigen)
     ridges = [1e-3, 0.1, 1.0]
-    for ridge, scored in zip(ridges, leave_one_out(made, ridges, zbar, lambda: iter([(F, Z, w, unit)])), strict=True):
+    for ridge, scored in zip(
+        ridges, leave_one_out(made, ridges, zbar, lambda: iter([(F, Z, w, unit, w)])), strict=True
+    ):
         expected = [refit(F, Z, w, i, unit[i], ridge * w.sum()) for i in range(n)]
         np.testing.assert_allclose(scored.outputs, expected, rtol=1e-8, atol=1e-10)
 
@@ -58,9 +60,9 @@ def test_equals_refitting(eigen, kind):
 def test_blocks_of_scored_rows_do_not_matter():
     F, Z, w = problem()
     made, zbar = factors(F, Z, w)
-    whole = leave_one_out(made, [0.1], zbar, lambda: iter([(F, Z, w, w)]))[0]
+    whole = leave_one_out(made, [0.1], zbar, lambda: iter([(F, Z, w, w, w)]))[0]
     halves = leave_one_out(
-        made, [0.1], zbar, lambda: iter([(F[s], Z[s], w[s], w[s]) for s in (slice(0, 7), slice(7, 40))])
+        made, [0.1], zbar, lambda: iter([(F[s], Z[s], w[s], w[s], w[s]) for s in (slice(0, 7), slice(7, 40))])
     )
     np.testing.assert_allclose(halves[0].outputs, whole.outputs, rtol=1e-12)
 
@@ -69,14 +71,14 @@ def test_path_equals_ridge_and_ridge_cv():
     F, Z, w = problem(n=60, m=1)
     made, zbar = factors(F, Z, w)
     grid = ridge_grid(1e-8)
-    scored = leave_one_out(made, grid, zbar, lambda: iter([(F, Z, w, w)]))
+    scored = leave_one_out(made, grid, zbar, lambda: iter([(F, Z, w, w, w)]))
     for ridge in (1e-3, 0.1):
         model = Ridge(alpha=ridge * 60).fit(F, Z[:, 0])
         np.testing.assert_allclose(made.at(ridge).coefficients()[:, 0], model.coef_, rtol=1e-8)
     cv = RidgeCV(alphas=np.array(grid) * 60, store_cv_results=True).fit(F, Z[:, 0])
     ours = np.stack([s.row_errors(np.ones(1)) for s in scored], axis=1)
     np.testing.assert_allclose(ours, cv.cv_results_, rtol=1e-6)
-    chosen, _, path = best_ridge(made, zbar, np.ones(1), lambda: iter([(F, Z, w, w)]), 1e-8)
+    chosen, _, path = best_ridge(made, zbar, np.ones(1), lambda: iter([(F, Z, w, w, w)]), 1e-8)
     best = cv.alpha_ / 60
     assert chosen >= best * (1 - 1e-9)
     # a tie goes to the larger ridge, and ties are narrow
@@ -87,7 +89,7 @@ def test_the_walk_over_factorisations_finds_what_the_whole_grid_finds():
     F, Z, w = problem(n=120, p=30, m=2)
     narrow, zbar = factors(F, Z, w)
     wide, _ = factors(F, Z, w, eigen=False)
-    batches = lambda: iter([(F, Z, w, w)])  # noqa: E731
+    batches = lambda: iter([(F, Z, w, w, w)])  # noqa: E731
     a, _, whole = best_ridge(narrow, zbar, np.ones(2), batches, 1e-8)
     b, _, walked = best_ridge(wide, zbar, np.ones(2), batches, 1e-8)
     assert walked[b] <= min(whole[r] for r in whole if r in walked) * 1.01
@@ -120,7 +122,9 @@ def test_the_classifier_reports_it(weighted):
     Z = np.eye(3)[y]
     outputs = manual_loo(model, X, Z, w)
     np.testing.assert_allclose(model.head_.output.loo.outputs, outputs, rtol=1e-8, atol=1e-9)
-    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y, weights=w))
+    loo = model.head_.output.loo
+    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y, weights=loo.chooser))
+    assert 60 <= np.sum(loo.chooser > 0) <= 75  # fifteen rows (and the next) are neurons
 
 
 def test_the_regressor_reports_it():
@@ -129,6 +133,8 @@ def test_the_regressor_reports_it():
     model = PILAERegressor(depth=0, head_width=20, ridge=0.01).fit(X, Z)
     outputs = manual_loo(model, X, Z, np.ones(80))
     np.testing.assert_allclose(model.head_.output.loo.outputs, outputs, rtol=1e-8, atol=1e-9)
+    other = model.head_.output.loo.chooser > 0
+    Z, outputs = Z[other], outputs[other]
     r2 = 1 - np.sum((Z - outputs) ** 2, axis=0) / np.sum((Z - Z.mean(0)) ** 2, axis=0)
     assert model.loo_score_ == pytest.approx(r2.mean())
 
@@ -140,5 +146,46 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
     F -= F.mean()
     F /= np.sqrt((F**2).mean())
     made, zbar = factors(F, y[:, None], np.ones(21))
-    [scored] = leave_one_out(made, [1e-12], zbar, lambda: iter([(F, y[:, None], np.ones(21), np.ones(21))]))
+    [scored] = leave_one_out(
+        made, [1e-12], zbar, lambda: iter([(F, y[:, None], np.ones(21), np.ones(21), np.ones(21))])
+    )
     assert scored.outputs[20, 0] == pytest.approx(1 / 21)
+
+
+@pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
+def test_the_width_path_equals_refitting_every_width(kind):
+    rng = np.random.default_rng(2)
+    n, p = 40, 12
+    w, unit = np.ones(n), np.ones(n)
+    if kind == "repeated":
+        w = rng.integers(1, 4, n).astype(float)
+    if kind == "whole rows":
+        w = unit = rng.uniform(0.1, 0.9, n)
+    F, Z, _ = problem(n, p, weights=w)
+    zbar = w @ Z / w.sum()
+    made = RidgeFactors((F.T * w) @ F, (F.T * w) @ (Z - zbar), w.sum(), nested=True)
+    scale = np.array([1.0, 2.0, 0.5])
+    batches = lambda: iter([(F[s], Z[s], w[s], unit[s], w[s]) for s in (slice(0, 7), slice(7, n))])  # noqa: E731
+    for ridge in (1e-3, 0.1):
+        errors = width_errors(made.at(ridge), zbar, w.sum(), scale, batches, first=3)
+        assert errors.shape == (n, p - 2)
+        for width in range(3, p + 1):
+            out = np.array([refit(F[:, :width], Z, w, i, unit[i], ridge * w.sum()) for i in range(n)])
+            np.testing.assert_allclose(errors[:, width - 3], np.sum(((Z - out) / scale) ** 2, axis=1), rtol=1e-8)
+
+
+def test_the_best_width_is_the_lowest_of_the_path_or_ties_with_it():
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((300, 40))
+    F = (F - F.mean(0)) / F.std(0)
+    Z = F[:, :5] @ rng.standard_normal((5, 1)) + 0.3 * rng.standard_normal((300, 1))
+    w = np.ones(300)
+    zbar = Z.mean(0)
+    made = RidgeFactors(F.T @ F, F.T @ (Z - zbar), 300.0, nested=True)
+    width, ridge, path = best_width(
+        made, zbar, np.ones(1), lambda: iter([(F, Z, w, w, w)]), w, 300.0, ridge_grid(1e-8)[::2], 1
+    )
+    assert 5 <= width <= 8  # five features carry the signal, the rest is noise
+    lowest = min(e.min() for e in path.errors.values())
+    assert path.errors[ridge].min() == lowest
+    assert path.errors[ridge][width - 1] <= lowest * 1.01

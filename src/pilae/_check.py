@@ -109,7 +109,7 @@ def check_network(estimator: Any) -> None:
     check_width(estimator)
     check_count(estimator, "max_depth", low=0)
     check_layer(estimator)
-    check_choice(estimator, "input_scaling", ("auto", "none", "standard"))
+    check_choice(estimator, "input_scaling", ("auto", "none", "standard", "asinh"))
     growth = estimator.growth
     if not (growth in ("loo", "rank") if isinstance(growth, str) else is_number(growth) and 0 <= growth < 1):
         raise bad(estimator, "growth", "'loo', 'rank' or a number from 0 to 1 (the fraction of N in the rank rule)")

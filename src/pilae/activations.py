@@ -21,6 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": expit,
     "tanh": lambda x: namespace(x).tanh(x),
     "relu": _relu,
+    "relu2": lambda x: _relu(x) ** 2,
     "sin": lambda x: namespace(x).sin(x),
     "softplus": _softplus,
     "swish": lambda x: x * expit(x),

@@ -52,6 +52,8 @@ class _Keeper:
 
     def settle(self) -> tuple[np.ndarray, ...]:
         """Reduce what was offered to what may still be chosen."""
+        if not self.kept:
+            return ()
         columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
         self.kept, self.waiting = [self._reduce(*columns)], 0
         return self.kept[0]
@@ -118,6 +120,13 @@ class Sample(_Keeper):
 
     def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray) -> None:
         self.add(_mix(keys ^ _SCORE_SALT), index, weight)
+
+    def estimate(self) -> float:
+        """How many distinct keys were met: exact up to the capacity, beyond it from how dense the smallest lie."""
+        if not self.kept:
+            return 0.0
+        keys = self.settle()[0]
+        return float(len(keys)) if len(keys) < self.capacity else (len(keys) - 1) / (float(keys[-1]) / 2.0**64)
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """(row numbers, ascending; their weights)"""

@@ -75,6 +75,8 @@ class Rows:
         self.progress = progress or Progress(0)
         self.n, self.d = int(X.shape[0]), int(X.shape[1])
         self.passes = 0
+        self.origin: np.ndarray | None = None
+        """Row numbers in the source these rows were taken from."""
 
     @property
     def total_weight(self) -> float:
@@ -137,7 +139,7 @@ class Rows:
 
     def take(self, rows: np.ndarray, weight: np.ndarray) -> Rows:
         """The chosen rows with other weights, as a source of their own (copied: they are few)."""
-        return Rows(
+        taken = Rows(
             take_rows(self.X, rows),
             self.space,
             codes=None if self.codes is None else self.codes[rows],
@@ -149,6 +151,8 @@ class Rows:
             dtype=self.dtype,
             progress=self.progress,
         )
+        taken.origin = rows
+        return taken
 
     def take_dense(self, rows: np.ndarray) -> Array:
         """The chosen rows as one dense array, in the order given."""

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, logsumexp
+import scipy.special
+from scipy.optimize import brentq
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from ._arrays import Array, cholesky, expit, namespace, plus_diagonal, solve_triangular, to_numpy
+from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, to_numpy
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .linalg import Gram, ridge_solve
-from .loo import RidgeFactors, Scored, best_ridge, leave_one_out
+from .loo import Batches, RidgeFactors, Scored, WidthPath, best_ridge, best_width, leave_one_out, ridge_grid
 from .moments import Moments
 from .scaling import Scaling
+from .structure import Plan
 
-SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-8}
+SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
 
@@ -29,17 +31,30 @@ class Hidden:
     """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
 
     Because nothing of a neuron depends on the others, the first p neurons of a wide layer are the layer of width p.
+    With `direct` the scaled input stands before the neurons: direct links to the output.
     """
 
     scaling: Scaling | None
     weights: Array
     bias: Array
     activation: str
+    direct: bool = False
 
     def __call__(self, X: Array) -> Array:
         if self.scaling is not None:
             X = self.scaling(X)
-        return ACTIVATIONS[self.activation](X @ self.weights + self.bias)
+        H = ACTIVATIONS[self.activation](X @ self.weights + self.bias)
+        return namespace(H).concat([X, H], axis=1) if self.direct else H
+
+    @property
+    def links(self) -> int:
+        """Columns that come before the neurons."""
+        return int(self.weights.shape[0]) if self.direct else 0
+
+    def leading(self, columns: int) -> Hidden:
+        """The layer whose first `columns` outputs are this one's."""
+        p = columns - self.links
+        return Hidden(self.scaling, contiguous(self.weights[:, :p]), self.bias[:p] + 0.0, self.activation, self.direct)
 
 
 def fit_hidden(
@@ -47,22 +62,31 @@ def fit_hidden(
     scaling: Scaling | None,
     gram: Gram,
     anchors: Array,
-    ridge: float,
-    activation: str,
+    width: int,
+    plan: Plan,
     seed: int,
 ) -> Hidden:
-    """Neurons from anchor rows: (G + eps I)^-1 a, scaled to unit variance, plus a bias drawn from the seed.
+    """Neurons (G + eps I)^-1 a, scaled to unit variance.
 
-    `gram` is that of the scaled head input, which has mean zero, so every pre-activation is centred already.
+    For neurons="rows" a is an anchor row and the bias is drawn from the seed; for "pairs" it is the difference of two
+    anchors, and the neuron's border runs midway between them. `gram` is that of the scaled head input, which has mean
+    zero, so every pre-activation is centred already.
     """
     space = rows.space
     xp = space.xp
-    W = gram.pinv_rows(anchors, ridge)
+    rng = np.random.default_rng([seed, 1])
+    if plan.neurons == "pairs":
+        second = space.asarray(rng.integers(0, np.arange(1, width + 1)))  # of the anchors before it: widths nest
+        a, b = anchors[1 : width + 1, :], xp.take(anchors, second, axis=0)
+        directions, midway = a - b, 0.5 * (a + b)
+    else:
+        directions = anchors[:width, :]
+    W = gram.pinv_rows(directions, plan.encoder_ridge)
     variance = gram.quadratic(W) / gram.weight
     alive = variance > 0
     W = W * xp.where(alive, 1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))), xp.zeros_like(variance))
-    bias = np.random.default_rng([seed, 1]).standard_normal(int(anchors.shape[0]))
-    return Hidden(scaling, space.asarray(W, rows.dtype), space.asarray(bias, rows.dtype), activation)
+    bias = -xp.sum(midway.mT * W, axis=0) if plan.neurons == "pairs" else space.asarray(rng.standard_normal(width))
+    return Hidden(scaling, space.asarray(W, rows.dtype), space.asarray(bias, rows.dtype), plan.activation, plan.direct)
 
 
 @dataclass
@@ -78,7 +102,8 @@ class Output:
     route: str
     loo: Scored
     path: dict[float, float]
-    """Squared leave-one-out error of every ridge tried."""
+    """Squared leave-one-out error of every ridge tried (the lowest over widths)."""
+    width_path: WidthPath | None = None
     guo2003: float | None = None
     moments: Moments | None = None
 
@@ -96,7 +121,8 @@ class LinearHead:
 
     @property
     def width(self) -> int:
-        return int(self.output.coef.shape[0])
+        """Hidden neurons, or features where there is no hidden layer."""
+        return int(self.output.coef.shape[0]) if self.hidden is None else int(self.hidden.bias.shape[0])
 
     def features(self, X: Array) -> Array:
         return X if self.hidden is None else self.hidden(X)
@@ -135,51 +161,102 @@ class EstimatorHead:
 def fit_output(
     rows: Rows,
     scored: Rows,
-    features: Callable[[Array], Array],
+    network: Callable[[Array], Array],
+    hidden: Hidden | None,
     width: int,
     ridge: float | str,
     *,
+    anchors: np.ndarray,
     scale: np.ndarray,
-    keep: bool,
+    nested: bool = False,
+    keep: bool = False,
     label: str,
-) -> Output:
+) -> LinearHead:
     """Solve the output layer in one pass, and score it by leave-one-out on `scored`.
 
-    ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). `scale` is
-    what one unit of error is for each output, for targets in different units.
+    ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). With `nested` the width is
+    chosen too, up to `width`, from the whole width path. `scale` is what one unit of error is for each output;
+    `anchors` are the rows that became neurons.
     """
+
+    def features(X: Array) -> Array:
+        return network(X) if hidden is None else hidden(network(X))
+
     moments = Moments(rows.space, product=rows.dtype)
     for block in rows.blocks(label, width):
         moments.add(features(block.X), block.Z, block.w)
-    scaling = Scaling.standard(moments.mean_a, moments.variance_a())
-    G = scaling.gram(moments.gram(centred=True))
-    C = moments.cross(centred=True) * scaling.inverse[:, None]
+    smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
+    chooser = _chooser(scored, anchors)
+    if nested:
+        assert hidden is not None
+        scaling, G, C = _standardised(moments)
+        ridges = ridge_grid(smallest)[::2] if isinstance(ridge, str) else [float(ridge)]
+        batches = _batches(scored, features, scaling, width, chooser)
+        assert scored.unit is not None
+        count = float(np.sum(chooser / np.where(scored.unit > 0, scored.unit, 1.0)))
+        factors = RidgeFactors(G, C, moments.weight, nested=True)
+        least = hidden.links + 1
+        width, found, width_path = best_width(factors, moments.mean_b, scale, batches, chooser, count, ridges, least)
+        if width < int(moments.sum_a.shape[0]):
+            moments, hidden = moments.leading(width), hidden.leading(width)
+        ridge = found if ridge == "auto" else ridge
+    scaling, G, C = _standardised(moments)
     zbar, total = moments.mean_b, moments.weight
-    batches = _scored_batches(scored, features, scaling, width)
-
+    batches = _batches(scored, features, scaling, width, chooser)
     factors = RidgeFactors(G, C, total)
     guo = None
     if ridge == "auto":
-        value, loo, path = best_ridge(factors, zbar, scale, batches, SMALLEST_RIDGE[rows.dtype])
+        value, loo, path = best_ridge(factors, zbar, scale, batches, smallest)
     else:
         if ridge == "guo2003":
             guo = guo2003(G, C, rows.d, total, float(namespace(G).sum(moments.variance_b())) * total)
         value = float(ridge) if guo is None else guo
         [loo] = leave_one_out(factors, [value], zbar, batches)
         path = {value: loo.squared_error(scale)}
+        if width_path is not None:
+            path = {r: float(e.min()) for r, e in width_path.errors.items()}
     beta = factors.at(value).coefficients()
     coef = beta * scaling.inverse[:, None]
     intercept = zbar - moments.mean_a @ coef
-    return Output(
+    output = Output(
         coef=rows.space.asarray(coef, rows.dtype),
         intercept=rows.space.asarray(intercept, rows.dtype),
         ridge=value,
         route=factors.route,
         loo=loo,
         path=path,
+        width_path=width_path,
         guo2003=guo,
         moments=moments if keep else None,
     )
+    return LinearHead(hidden, output)
+
+
+def _standardised(moments: Moments) -> tuple[Scaling, Array, Array]:
+    """(scaling, G, C) of the standardised features."""
+    scaling = Scaling.standard(moments.mean_a, moments.variance_a())
+    return scaling, scaling.gram(moments.gram(centred=True)), moments.cross(centred=True) * scaling.inverse[:, None]
+
+
+def _chooser(scored: Rows, anchors: np.ndarray) -> np.ndarray:
+    """Weights of the scored rows that are not neurons, raised so that every class keeps its weight.
+
+    A class of which hardly any row is left (anchors take classes in turn, so rare ones are used up first) counts with
+    all its rows.
+    """
+    assert scored.weight is not None
+    assert scored.origin is not None
+    others = ~np.isin(scored.origin, anchors)
+    codes = np.zeros(len(others), np.int64) if scored.codes is None else scored.codes
+    chooser = np.where(others, scored.weight, 0.0)
+    for c in np.unique(codes):
+        members = codes == c
+        left = members & others
+        if left.sum() >= max(3, 0.2 * members.sum()):
+            chooser[left] *= scored.weight[members].sum() / scored.weight[left].sum()
+        else:
+            chooser[members] = scored.weight[members]
+    return chooser
 
 
 def guo2003(G: Array, C: Array, d: int, total: float, target_squares: float) -> float:
@@ -196,8 +273,10 @@ def guo2003(G: Array, C: Array, d: int, total: float, target_squares: float) -> 
     return d**2 * (1 + (d - 1) ** 2) * max(residual, 0.0) / (total * squares)
 
 
-def _scored_batches(scored: Rows, features: Callable[[Array], Array], scaling: Scaling, width: int):
-    def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray]]:
+def _batches(
+    scored: Rows, features: Callable[[Array], Array], scaling: Scaling, width: int, chooser: np.ndarray
+) -> Batches:
+    def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]:
         xp = scored.space.xp
         assert scored.weight is not None
         assert scored.unit is not None
@@ -205,25 +284,50 @@ def _scored_batches(scored: Rows, features: Callable[[Array], Array], scaling: S
             F = scaling(xp.astype(features(block.X), xp.float64, copy=False))
             n = int(F.shape[0])
             part = slice(block.start, block.start + n)
-            w = scored.weight[part]
-            unit = scored.unit[part]
-            yield F, xp.astype(block.Z, xp.float64, copy=False), w, unit
+            Z = xp.astype(block.Z, xp.float64, copy=False)
+            yield F, Z, scored.weight[part], scored.unit[part], chooser[part]
 
     return batches
 
 
 def fit_temperature(loo: Scored, multilabel: bool) -> float:
-    """The factor on the outputs that gives the lowest log-loss on the leave-one-out outputs."""
+    """The factor t on the outputs that gives the lowest log-loss on the leave-one-out outputs.
+
+    The log-loss is convex in t, so t is where its derivative changes sign: found to full accuracy, unlike a minimum.
+    """
     out, z, w = loo.outputs, loo.targets, loo.weight / loo.weight.sum()
 
-    def loss(log_t: float) -> float:
+    def slope(log_t: float) -> float:
         t = float(np.exp(log_t))
         if multilabel:
-            margin = t * (2 * z - 1) * (2 * out - 1)
-            return float(w @ np.sum(logsumexp(np.stack([np.zeros_like(margin), -margin]), axis=0), axis=1))
-        return float(-w @ np.sum(z * log_softmax(t * out, axis=1), axis=1))
+            margin = (2 * z - 1) * (2 * out - 1)
+            return float(-w @ np.sum(margin * scipy.special.expit(-t * margin), axis=1))
+        return float(w @ np.sum((softmax(t * out, axis=1) - z) * out, axis=1))
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 6.0), method="bounded").x))
+    low, high = -3.0, 6.0
+    if slope(low) >= 0:
+        return float(np.exp(low))
+    if slope(high) <= 0:
+        return float(np.exp(high))
+    return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
+
+
+def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:
+    """For each output the weighted quantile of |leave-one-out residual|, rows that are neurons included: the choice
+    of the network has made the others' residuals a little too small.
+
+    The level is raised by one row, as in conformal prediction: the new row is one more.
+    """
+    n = float(np.sum(loo.weight / np.where(loo.unit > 0, loo.unit, 1.0)))
+    level = min(1.0, coverage * (n + 1) / n)
+    size = np.abs(loo.targets - loo.outputs)
+    return np.array([_weighted_quantile(column, loo.weight, level) for column in size.T])
+
+
+def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+    order = np.argsort(values)
+    mass = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(int(np.searchsorted(mass, level)), len(values) - 1)])
 
 
 def probabilities(scores: Array, temperature: float, multilabel: bool) -> Array:

@@ -59,6 +59,19 @@ class _Spectrum:
         top = xp.max(V, axis=0) >= -xp.min(V, axis=0)
         return V * (xp.where(top, xp.ones_like(self.s[:width]), -xp.ones_like(self.s[:width])) / self.s[:width])
 
+    def degrees_of_freedom(self, ridge: float) -> float:
+        """Of the encoder (X'wX + eps I)^-1: the trace of the projector that the ridge has shrunk."""
+        absolute = _absolute(ridge, self.trace, self.size)
+        if absolute == math.inf:
+            return 0.0
+        squares = self.squares
+        return float(namespace(squares).sum(squares / (squares + absolute)))
+
+    @property
+    def squares(self) -> Array:
+        """Squared singular values above the rank cut-off."""
+        return self.s**2
+
     def well_conditioned(self, width: int | None = None) -> bool:
         """Whether the spectrum down to direction `width` (default: all d) is known to six digits or more."""
         last = self.size if width is None else width
@@ -79,6 +92,7 @@ class PrimalGram(_Spectrum):
         self.trace = float(namespace(G).sum(diagonal(G)))
         self.route = "cholesky"
         self._eigen: tuple[Array, Array] | None = None
+        self._values: Array | None = None
 
     def _decompose(self) -> tuple[Array, Array]:
         if self._eigen is None:
@@ -98,10 +112,15 @@ class PrimalGram(_Spectrum):
         return self._decompose()[1]
 
     @property
+    def squares(self) -> Array:
+        if self._values is None:  # values alone are several times cheaper than vectors
+            values = namespace(self.G).linalg.eigvalsh(self.G)
+            self._values = values[self.size - _count_kept(values, self.size) :]
+        return self._values
+
+    @property
     def rank(self) -> int:
-        if self._eigen is None:  # values alone are several times cheaper than vectors
-            return _count_kept(namespace(self.G).linalg.eigvalsh(self.G), self.size)
-        return int(self.s.shape[0])
+        return int(self.squares.shape[0])
 
     def quadratic(self, W: Array) -> Array:
         """w'Gw for each column w of W: the weighted sum of squares of X w, without touching X."""

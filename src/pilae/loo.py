@@ -9,6 +9,9 @@ of row i taken out the residual becomes
 
     (z_i - zbar - q_i . c) / (1 - u_i h_i).
 
+**All widths at once.** The leading p x p block of L is the factor for the first p features, so partial sums over j of
+q_ij^2 and q_ij c_j give the leave-one-out residual of every width for the price of one.
+
 Anchors, feature scales and lambda are held; means are re-estimated. u_i is one unit of weight where a row has at
 least that (a weight of 3 means three equal rows, and one of them is left out) and the whole row where it has less.
 """
@@ -42,8 +45,8 @@ class Factor:
         self.c = solve_triangular(L, C) if V is None else (V.mT @ C) / root[:, None]
 
     def whiten(self, F: Array) -> Array:
-        """Rows q_i; F must have been through `RidgeFactors.rotate`."""
-        return solve_triangular(self.L, F.mT).mT if self.V is None else F / self.root
+        """Rows q_i = L^-1 f_i of a Cholesky factor."""
+        return solve_triangular(self.L, F.mT).mT
 
     def coefficients(self) -> Array:
         if self.V is None:
@@ -58,11 +61,11 @@ class RidgeFactors:
     (not positive definite)" where rounding made a Cholesky factor impossible.
     """
 
-    def __init__(self, G: Array, C: Array, weight: float) -> None:
+    def __init__(self, G: Array, C: Array, weight: float, *, nested: bool = False) -> None:
         self.G, self.C, self.weight = G, C, weight
         self._eigen: tuple[Array, Array] | None = None
         self.route = "cholesky"
-        if G.shape[0] <= EIGEN_WIDTH:
+        if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
 
     def _decompose(self, route: str) -> None:
@@ -89,32 +92,42 @@ class RidgeFactors:
 
 
 class Scored(NamedTuple):
-    """Leave-one-out results on the scored rows, in NumPy: outputs, targets, weights, units left out."""
+    """Leave-one-out results on the scored rows, in NumPy."""
 
     outputs: np.ndarray
     targets: np.ndarray
     weight: np.ndarray
     unit: np.ndarray
+    chooser: np.ndarray
+    """Weights of the rows that choices are made on: those that are not neurons themselves, where there are enough."""
 
     def row_errors(self, scale: np.ndarray) -> np.ndarray:
         """sum_k ((z - out)_k / scale_k)^2 of each row."""
         return np.sum(((self.targets - self.outputs) / scale) ** 2, axis=1)
 
     def squared_error(self, scale: np.ndarray) -> float:
-        return float(np.average(self.row_errors(scale), weights=self.weight))
+        return float(np.average(self.row_errors(scale), weights=self.chooser))
+
+    def standard_error(self, scale: np.ndarray) -> float:
+        e = self.row_errors(scale)
+        mean = np.average(e, weights=self.chooser)
+        return float((np.average((e - mean) ** 2, weights=self.chooser) / max(self.n_choosers, 1.0)) ** 0.5)
+
+    @property
+    def n_choosers(self) -> float:
+        """How many rows the chooser stands for: a row of weight 3 is three rows, a row of weight 0.3 is one."""
+        return float(np.sum(self.chooser / np.where(self.unit > 0, self.unit, 1.0)))
 
     def beats(self, other: Scored, scale: np.ndarray) -> bool:
         """Lower error than `other` by more than 1% of the paired standard error; closer than that is a tie."""
         gain = other.row_errors(scale) - self.row_errors(scale)
-        mean = float(np.average(gain, weights=self.weight))
-        variance = float(np.average((gain - mean) ** 2, weights=self.weight))
-        # a row of weight 3 is three rows, a row of weight 0.3 is one
-        count = float(np.sum(self.weight / np.where(self.unit > 0, self.unit, 1.0)))
-        return mean > TIE * (variance / max(count, 1.0)) ** 0.5
+        mean = float(np.average(gain, weights=self.chooser))
+        variance = float(np.average((gain - mean) ** 2, weights=self.chooser))
+        return mean > TIE * (variance / max(self.n_choosers, 1.0)) ** 0.5
 
 
-Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray]]]
-"""Yields (standardised features, targets, weights, units to leave out) of the scored rows, block by block."""
+Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]]
+"""Yields (standardised features, targets, weights, units to leave out, chooser) of the scored rows, by blocks."""
 
 
 def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> list[Scored]:
@@ -122,22 +135,32 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     chosen = [factors.at(r) for r in ridges]
     outputs: list[list[np.ndarray]] = [[] for _ in ridges]
     mean = to_numpy(zbar)
-    targets, weights, units = [], [], []
-    for F, Z, w, unit in batches():
-        R = factors.rotate(F)
+    rest: list[tuple[np.ndarray, ...]] = []
+    for F, Z, w, unit, chooser in batches():
         z = to_numpy(Z)
-        for out, factor in zip(outputs, chosen, strict=True):
-            q = factor.whiten(R)
-            fit = to_numpy(zbar + q @ factor.c)
-            h = to_numpy(namespace(q).sum(q**2, axis=1)) + 1.0 / factors.weight
-            left = (1.0 - unit * h)[:, None]
+        for out, (fit, h) in zip(outputs, _fits_and_leverages(factors, chosen, F), strict=True):
+            left = (1.0 - unit * (h + 1.0 / factors.weight))[:, None]
             known = left > LEAST_LEFT
-            out.append(np.where(known, z - (z - fit) / np.where(known, left, 1.0), mean))
-        targets.append(z)
-        weights.append(w)
-        units.append(unit)
-    rest = np.concatenate(targets), np.concatenate(weights), np.concatenate(units)
-    return [Scored(np.concatenate(out), *rest) for out in outputs]
+            out.append(np.where(known, z - (z - mean - fit) / np.where(known, left, 1.0), mean))
+        rest.append((z, w, unit, chooser))
+    columns = [np.concatenate(column) for column in zip(*rest, strict=True)]
+    return [Scored(np.concatenate(out), *columns) for out in outputs]
+
+
+def _fits_and_leverages(
+    factors: RidgeFactors, chosen: list[Factor], F: Array
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(q_i . c, |q_i|^2) of a block of rows for each factor."""
+    xp = namespace(F)
+    if chosen[0].V is None:
+        for factor in chosen:
+            q = factor.whiten(F)
+            yield to_numpy(q @ factor.c), to_numpy(xp.sum(q**2, axis=1))
+        return
+    R = factors.rotate(F)  # one rotation serves all ridges: q = R / root
+    leverages = R**2 @ xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1)
+    for k, factor in enumerate(chosen):
+        yield to_numpy(R @ (factor.c / factor.root[:, None])), to_numpy(leverages[:, k])
 
 
 def ridge_grid(smallest: float) -> list[float]:
@@ -175,3 +198,81 @@ def best_ridge(
             k -= 1
         chosen = grid[k]
     return chosen, scores(chosen), {r: tried[r].squared_error(scale) for r in sorted(tried)}
+
+
+def width_errors(
+    factor: Factor, zbar: Array, weight: float, scale: np.ndarray, batches: Batches, first: int
+) -> np.ndarray:
+    """Squared leave-one-out error of every scored row (down) at every width first, first + 1, ... (across).
+
+    `factor` must come from a Cholesky decomposition: its leading blocks are the factors of the narrower layers.
+    """
+    parts = []
+    for F, Z, _, unit, _ in batches():
+        xp = namespace(F)
+        q = factor.whiten(F)
+        h = to_numpy(xp.cumulative_sum(q**2, axis=1)[:, first - 1 :]) + 1.0 / weight
+        left = 1.0 - unit[:, None] * h
+        known = left > LEAST_LEFT
+        squares = np.zeros_like(left)
+        for k in range(int(Z.shape[1])):
+            residual = to_numpy(Z[:, k] - zbar[k])[:, None]
+            fit = to_numpy(xp.cumulative_sum(q * factor.c[:, k], axis=1)[:, first - 1 :])
+            left_out = np.where(known, (residual - fit) / np.where(known, left, 1.0), residual)
+            squares += (left_out / scale[k]) ** 2
+        parts.append(squares)
+    return np.concatenate(parts)
+
+
+class WidthPath(NamedTuple):
+    """Mean squared leave-one-out error by ridge and width: errors[ridge][k] belongs to width first + k."""
+
+    first: int
+    errors: dict[float, np.ndarray]
+
+
+def best_width(
+    factors: RidgeFactors,
+    zbar: Array,
+    scale: np.ndarray,
+    batches: Batches,
+    chooser: np.ndarray,
+    count: float,
+    ridges: list[float],
+    first: int,
+) -> tuple[int, float, WidthPath]:
+    """Width and ridge of lowest squared leave-one-out error: (width, ridge, the whole path).
+
+    The ridges are walked up from the second or third, then down; for the best one the smallest width that ties with
+    the best is taken. `chooser` weighs the scored rows, `count` says how many they stand for.
+    """
+    means: dict[float, np.ndarray] = {}
+
+    def evaluate(k: int) -> np.ndarray:
+        factor = factors.at(ridges[k])
+        if factor.V is not None:  # not positive definite at so small a ridge: no nested factors
+            means[ridges[k]] = np.full(int(factors.G.shape[0]) - first + 1, np.inf)
+            return means[ridges[k]][None, :]
+        rows = width_errors(factor, zbar, factors.weight, scale, batches, first)
+        means[ridges[k]] = np.average(rows, axis=0, weights=chooser)
+        return rows
+
+    def lowest(k: int) -> float:
+        return float(means[ridges[k]].min())
+
+    k = start = min(range(len(ridges)), key=lambda i: abs(np.log10(ridges[i]) + 3))
+    rows = evaluate(k)
+    for step in (1, -1):
+        while 0 <= k + step < len(ridges) and (step == 1 or k <= start):
+            candidate = evaluate(k + step)
+            if lowest(k + step) > lowest(k) or (step == -1 and lowest(k + step) == lowest(k)):
+                break
+            k, rows = k + step, candidate
+    mean = means[ridges[k]]
+    best = int(np.argmin(mean))
+    gain = rows[:, : best + 1] - rows[:, best : best + 1]
+    spread = np.sqrt(
+        np.average((gain - (mean[: best + 1] - mean[best])) ** 2, axis=0, weights=chooser) / max(count, 1.0)
+    )
+    tie = np.flatnonzero(mean[: best + 1] - mean[best] <= TIE * spread)
+    return first + int(tie[0]), ridges[k], WidthPath(first, dict(sorted(means.items())))

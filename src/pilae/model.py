@@ -27,7 +27,7 @@ from ._arrays import Array, as_labels, space_for, space_of, to_numpy
 from ._progress import Progress
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .head import EstimatorHead, LinearHead, fit_temperature, probabilities
+from .head import EstimatorHead, LinearHead, fit_temperature, probabilities, residual_quantiles
 from .search import fit_network
 from .stack import layer_number
 
@@ -112,16 +112,18 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _fit_rows(self, rows: Rows, y: np.ndarray, fit_params: dict) -> None:
         """Grow the network on `rows`, fit the head, set the fitted attributes."""
-        network, head, depth_errors = fit_network(self, rows, y, fit_params)
+        result = fit_network(self, rows, y, fit_params)
         rows.progress.close()
-        self.network_, self.layers_, self.head_ = network, network.layers, head
+        head = result.head
+        self.network_, self.layers_, self.head_ = result.network, result.network.layers, head
+        self.search_ = result.table
         self.n_passes_ = rows.passes
         self._n_features_out = self.layers_[-1].width if self.layers_ else rows.d
-        if depth_errors:
-            self.depth_path_ = depth_errors
         if isinstance(head, LinearHead):
             self.head_width_, self.ridge_ = head.width, head.output.ridge
             self.ridge_path_ = head.output.path
+            if head.output.width_path is not None:
+                self.width_path_ = head.output.width_path
 
     # ----------------------------------------------------------------------------------------- predicting
 
@@ -217,25 +219,25 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     Parameters
     ----------
     depth : int or "auto", default="auto"
-        Number of autoencoder layers; 0 is the paper's single-hidden-layer network on the input. "auto" grows as
-        `growth` says.
+        Number of autoencoder layers; 0 is the paper's single-hidden-layer network on the input. With "auto" (and
+        growth="loo") the whole structure is searched, see Notes.
     width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
         Neurons of the autoencoder layers, as in `StackedPILAE`; "auto" is "decay" with 0.9. A list fixes the depth.
     max_depth : int, default=5
         The most layers that depth="auto" grows.
     growth : "loo", "rank" or float, default="loo"
-        With depth="auto": "loo" adds layers until one more does not lower the squared leave-one-out error of an
-        output layer of at most 500 neurons; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many
-        more rows than neurons that rule never fires and grows `max_depth` layers, which can be too many.
+        With depth="auto": "loo" adds layers until one more does not lower the squared leave-one-out error of the
+        output layer; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many more rows than neurons
+        that rule never fires and grows `max_depth` layers, which can be too many.
     encoder : {"rows", "truncated"}, default="rows"
         Encoder of the autoencoder layers.
     anchors : {"spread", "first"}, default="spread"
         Which rows become neurons. "spread" takes them by a hash of the row, class after class in turn.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
-        Ridge inside the pseudoinverse, in the layers and in the head. "auto": 1e-3 in the layers; in the head
-        1e-6 on the features of layers and 1 on the input itself.
+        Ridge inside the pseudoinverse, in the layers and in the head. "auto": 1e-3 in the layers; in the head found
+        by the search, or without one 1e-6 on the features of layers and 1 on the input itself.
     activation : str, default="sigmoid"
-        Of the autoencoder layers: sigmoid, tanh, relu, sin, softplus, swish, gelu or linear.
+        Of the autoencoder layers: sigmoid, tanh, relu, relu2 (its square), sin, softplus, swish, gelu or linear.
     gain : (float, float) or None, default=(4, 1)
         Root-mean-square of the pre-activations of a layer before its decoder is solved, and after tying; None
         leaves them as they come (the paper to the letter: nearly linear on many rows).
@@ -246,14 +248,16 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
         the features, which are then held whole.
     head_width : int or "auto", default="auto"
-        Hidden neurons of the SHLN; "auto" is a third of the distinct rows, at most 2,000.
+        Hidden neurons of the SHLN. "auto" takes the width of lowest squared leave-one-out error of all widths up to
+        half the distinct rows, 1,000 and one for every 20 rows, or 4,000, whichever is least.
     head_activation : str, default="auto"
-        Of the SHLN's hidden layer; "auto" is "relu".
+        Of the SHLN's hidden layer; "auto" is found by the search, or without one "relu".
     ridge : float, "auto" or "guo2003", default="auto"
         Output ridge per unit of weight on standardised features. "auto" has the lowest squared leave-one-out
         error; "guo2003" is eq (3).
-    input_scaling : {"auto", "none", "standard"}, default="auto"
-        "auto" standardises unless the columns share one scale (see `StackedPILAE`).
+    input_scaling : {"auto", "none", "standard", "asinh"}, default="auto"
+        "asinh" standardises and then tames the tails of the columns. "auto" is found by the search; without one it
+        standardises unless the columns share one scale (see `StackedPILAE`).
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, times sample_weight. "balanced" gives every class the same total.
     fit_rows : int or None, default=None
@@ -278,14 +282,27 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
     head_width_, ridge_ : int, float
     loo_score_ : float
-        Leave-one-out accuracy of the output layer on at most 5,000 distinct rows (chosen by hash, each with the
-        weight of its repeats). Heads that are other estimators have none.
+        Leave-one-out accuracy of the output layer on at most 3,000 distinct rows (chosen by hash, each with the
+        weight of its repeats; rows that are neurons are left aside). Heads that are other estimators have none.
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
-    depth_path_ : list of float
-        The same for every depth tried (growth="loo").
+    width_path_ : WidthPath
+        The same for every width (head_width="auto"): `width_path_.errors[ridge][k]` is that of `width_path_.first + k`
+        columns, direct links included.
+    search_ : list of dict
+        Every candidate of the search: what it was, its squared leave-one-out error on rows that are not neurons
+        (`error`) and on those that are, the standard error, seconds, and whether it was chosen. Empty without search.
     n_passes_ : int
         Passes over the data.
+
+    Notes
+    -----
+    With depth="auto" a small fixed set of candidates is compared on at most 10,000 rows, with at most 800 neurons:
+    input scaling, ridge inside the encoder (infinity means the anchor rows themselves), activation, neurons from
+    rows or from pairs of rows, direct links from input to output, plain ridge, and depth 0, 1, 2, ... The lowest
+    squared leave-one-out error wins. Then the winner is fitted once on all rows. Parameters that are given are not
+    searched. Candidates whose encoder has more than a third of the rows as degrees of freedom are dropped: their
+    anchors would fire on themselves alone.
 
     Examples
     --------
@@ -399,7 +416,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
                 loo = self.head_.output.loo
                 self.head_.temperature = fit_temperature(loo, multilabel)
                 hits = self._decide(loo.outputs) == self._decide(loo.targets)
-                self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.weight))
+                self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.chooser))
         return self
 
     def _weights(self, classes, codes, multilabel, w):
@@ -493,7 +510,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     Attributes
     ----------
     loo_score_ : float
-        Leave-one-out R2 (mean over outputs) on at most 5,000 rows. The others are those of `PILAEClassifier`.
+        Leave-one-out R2 (mean over outputs) on at most 3,000 rows. The others are those of `PILAEClassifier`.
 
     Examples
     --------
@@ -542,7 +559,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
             )
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
-                self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.weight))
+                self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
         return self
 
     def predict(self, X) -> Array:
@@ -551,6 +568,32 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
             return self._ask_estimator("predict", X)
         scores = self._scores(X, "predict")
         return scores[:, 0] if self.flat_ else scores
+
+    def predict_interval(self, X, coverage: float = 0.9) -> Array:
+        """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows.
+
+        The width is the quantile of the absolute leave-one-out residuals (the jackknife). Coverage is approximate: it
+        is an average over rows like the training rows, not a promise for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float between 0 and 1, default=0.9
+
+        Returns
+        -------
+        array of shape (n_samples, 2) or (n_samples, n_outputs, 2): lower and upper ends
+        """
+        head = self._fitted_head()
+        if isinstance(head, EstimatorHead):
+            raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
+        if not _check.is_number(coverage) or not 0 < coverage < 1:
+            raise ValueError(f"'coverage' must be a number between 0 and 1. Got {coverage!r} instead.")
+        centre = self._scores(X, "predict_interval")
+        space = space_of(centre)
+        half = space.asarray(residual_quantiles(head.output.loo, coverage), str(centre.dtype).split(".")[-1])
+        ends = space.xp.stack([centre - half, centre + half], axis=-1)
+        return ends[:, 0, :] if self.flat_ else ends
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2, the mean over outputs."""

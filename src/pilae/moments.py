@@ -129,6 +129,17 @@ class Moments:
         """diag(A'wA) about the shift."""
         return diagonal(self.aa) if self.full else self.aa
 
+    def leading(self, p: int) -> Moments:
+        """The same rows with only the first p columns of A."""
+        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
+        vars(new).update(vars(self))
+        new.aa = self.aa[:p, :p] if self.full else self.aa[:p]
+        new.aa, new.largest = new.aa + 0.0, self.largest[:p] + 0.0  # copies: the rest can be freed
+        for name in ("sum_a", "shift_a", "ab"):
+            value = getattr(self, name)
+            setattr(new, name, None if value is None else value[:p, ...] + 0.0)
+        return new
+
     def _variance(self, squares: Array, sums: Array, shift: Array) -> Array:
         xp = self.space.xp
         v = squares / self.weight - (sums / self.weight) ** 2

@@ -14,7 +14,7 @@ from .blocks import Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
 from .linalg import DualGram, Gram, PrimalGram
 from .moments import Moments
-from .scaling import Scaling
+from .scaling import Scaling, Squash
 
 LAYER_RIDGE = 1e-3
 """encoder_ridge="auto" in autoencoder layers."""
@@ -58,20 +58,30 @@ class Survey:
     """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats."""
     fitted: Rows | None
     """Distinct rows to fit the layers on, each with the weight of its repeats; None: all."""
+    searched: Rows | None
+    """Distinct (row, target) pairs to compare candidates on; None: all rows."""
     distinct: int
-    """Distinct rows of positive weight, counted at least as far as `COUNTED_ROWS` and the anchors go."""
+    """Distinct rows of positive weight: counted as far as `COUNTED_ROWS` and the anchors go, estimated beyond."""
     all_counted: bool
     """Whether that count is complete."""
 
 
-def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, fit_rows: int | None = None) -> Survey:
-    """The first pass: column moments and Gram, anchors, rows to score, rows to fit on."""
+def survey(
+    rows: Rows,
+    seed: int,
+    kind: str,
+    capacity: int,
+    n_scored: int = 0,
+    fit_rows: int | None = None,
+    search_rows: int | None = None,
+) -> Survey:
+    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on."""
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
     moments = Moments(rows.space, product="float64", full=not rows.dual)
     counted = max(capacity, structure.COUNTED_ROWS)
     spread, first = Spread(counted, rows.n_classes), First(capacity)
-    scored, fitted = Sample(n_scored), Sample(fit_rows or 0)
+    scored, fitted, searched = Sample(n_scored), Sample(fit_rows or 0), Sample(search_rows or 0)
     for block in rows.blocks("reading the rows"):
         moments.add(block.X, None, block.w)
         keys = row_keys(block.X, seed)
@@ -88,6 +98,8 @@ def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, f
             scored.add_salted(pairs, index, w)
         if fit_rows:
             fitted.add_salted(keys, index, w)
+        if search_rows:
+            searched.add_salted(pairs, index, w)
     distinct = spread.rows()
     if len(distinct) == 1:
         raise ValueError(
@@ -99,7 +111,8 @@ def survey(rows: Rows, seed: int, kind: str, capacity: int, n_scored: int = 0, f
         first.rows() if kind == "first" else distinct[:capacity],
         rows.take(*scored.rows()) if n_scored else None,
         rows.take(*fitted.rows()) if fit_rows and fit_rows < len(distinct) else None,
-        len(distinct),
+        rows.take(*searched.rows()) if search_rows and search_rows < rows.n else None,
+        len(distinct) if len(distinct) < counted else max(len(distinct), int(scored.estimate())),
         len(distinct) < counted,
     )
 
@@ -122,13 +135,17 @@ class Grower:
         self.found, self.spec, self.width = found, spec, width
         self.anchors = rows.take_dense(found.anchors)
         variance = found.moments.variance_a()
-        if input_scaling == "auto":
-            input_scaling = "standard" if structure.wants_standardising(to_numpy(variance)) else "none"
-        self.standardised = input_scaling == "standard"
-        scaling = Scaling.standard(found.moments.mean_a, variance) if self.standardised else None
-        self.network = Network(rows.space, rows.dtype, scaling)
+        self.scaling_kind = structure.scaling_rule(input_scaling, variance)
+        kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
+        make = kinds.get(self.scaling_kind)
+        self.network = Network(rows.space, rows.dtype, None if make is None else make(found.moments.mean_a, variance))
         self.gram: Gram | None = None
-        self.moments: Moments | None = found.moments
+        self.moments: Moments | None = None
+        if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
+            self.moments = Moments(rows.space)
+            for block in self.rows.blocks("asinh of the columns"):
+                self.moments.add(self.network(block.X), None, block.w)
+            self.gram = PrimalGram(self.moments.gram(), self.moments.weight)
 
     @property
     def depth(self) -> int:

@@ -48,3 +48,14 @@ class Scaling:
     def gram(self, centred: Array) -> Array:
         """The Gram of the scaled columns from the centred Gram of the plain ones."""
         return centred * (self.inverse[:, None] * self.inverse[None, :])
+
+
+@dataclass
+class Squash(Scaling):
+    """asinh((x - mean) / scale): linear for ordinary values, logarithmic for the far ones of heavy-tailed columns."""
+
+    def __call__(self, X: Array) -> Array:
+        return space_of(X).xp.asinh(super().__call__(X))
+
+    def undo(self, X: Array) -> Array:
+        return super().undo(space_of(X).xp.sinh(X))

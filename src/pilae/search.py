@@ -1,7 +1,15 @@
-"""The choice of a network: its depth by leave-one-out, its head on the features found."""
+"""The choice of a network by leave-one-out: a fixed, small set of candidates on a sample of rows, then one full fit.
+
+Candidates are compared by the squared leave-one-out error of their output layer on rows that are not neurons
+themselves; the lowest wins, and a tie goes to the one met first, which is the simpler one. No candidate's features
+see the targets.
+"""
 
 from __future__ import annotations
 
+import math
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,157 +23,295 @@ from .loo import Scored
 from .moments import Moments
 from .network import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
 from .scaling import Scaling
+from .structure import Plan
 
-SCORED_ROWS = 5000
-"""Rows scored by leave-one-out (all of them when there are fewer)."""
+SCORED_ROWS = 3000
+"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
 
-TRIAL_WIDTH = 500
-"""Neurons of the output layers that are compared to find the depth."""
+SEARCH_ROWS = 10_000
+"""Distinct rows the candidates are fitted on."""
+
+TRIAL_SCORED = 2000
+"""Distinct rows the candidates are scored on."""
+
+TRIAL_WIDTH = 800
+"""Most hidden neurons of a candidate: one for ten rows, at least 200 where a third of the rows allows it."""
 
 HEAD_RIDGE = 1e-6
-"""encoder_ridge="auto" for the head's neurons on autoencoder features."""
+"""encoder_ridge="auto" for the head's neurons on autoencoder features where nothing is searched."""
 
 HEAD_RIDGE_ON_INPUT = 1.0
-"""encoder_ridge="auto" for the head's neurons on the input itself (depth 0)."""
+"""The same on the input itself (depth 0)."""
+
+INPUT_RIDGES = (math.inf, 1e-2)
+MORE_INPUT_RIDGES = (1.0, 1e-4)
+FEATURE_RIDGES = (1e-2, 1e-4, 1e-6)
+ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 
 
-def fit_network(
-    params: Any, rows: Rows, y: np.ndarray, fit_params: dict
-) -> tuple[Network, LinearHead | EstimatorHead, list[float]]:
-    """Grow a network on the rows and fit its head.
+@dataclass
+class Result:
+    """A fitted network and why it is what it is."""
+
+    network: Network
+    head: LinearHead | EstimatorHead
+    plan: Plan
+    table: list[dict[str, Any]] = field(default_factory=list)
+
+
+def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Result:
+    """Choose a network for the rows, and fit it.
 
     Parameters
     ----------
     params : estimator
-        Whose parameters (those of `PILAEClassifier`) say what to build.
+        Whose parameters (those of `PILAEClassifier`) say what to build and what to leave to the search.
     y, fit_params
         Targets and arguments for a head that is a scikit-learn estimator.
-
-    Returns
-    -------
-    network, head, squared leave-one-out error of each depth tried
     """
     seed = _check.seed_of(params.random_state)
-    wanted = structure.HEAD_WIDTH_LIMIT if params.head_width == "auto" else int(params.head_width)
-    capacity = max(wanted, TRIAL_WIDTH, structure.width_bound(params.width, rows.d))
-    found = survey(rows, seed, params.anchors, capacity, SCORED_ROWS, params.fit_rows)
-    if params.head == "shln" and params.head_width != "auto" and wanted > len(found.anchors):
+    fixed_width = params.head_width != "auto"
+    wanted = int(params.head_width) if fixed_width else structure.HEAD_WIDTH_LIMIT + 1
+    capacity = max(wanted, TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
+    searching = params.depth == "auto" and params.growth == "loo" and structure.listed_widths(params.width) is None
+    found = survey(
+        rows, seed, params.anchors, capacity, SCORED_ROWS, params.fit_rows, SEARCH_ROWS if searching else None
+    )
+    if params.head == "shln" and fixed_width and wanted > len(found.anchors):
         raise _check.too_few_rows(wanted, len(found.anchors), "head_width")
-    ridge = LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
-    spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False)
-    grower = Grower(rows, found, spec, params.width, params.input_scaling)
-    heads = _Heads(params, rows, found, seed)
-    errors = _grow(grower, heads, params)
-    head = heads.final(grower, y, fit_params)
+    if searching:
+        plan, table = _Search(params, rows, found, seed).run()
+    else:
+        plan, table = _fixed_plan(params, found), []
+    builder = _Builder(params, rows, found, seed)
+    grower = builder.grow(plan)
+    plan = plan._replace(depth=grower.depth)
+    head = builder.head(grower, plan, y, fit_params)
     rows.passes = grower.passes
-    return grower.network, head, errors
+    return Result(grower.network, head, plan, table)
 
 
-def _grow(grower: Grower, heads: _Heads, params: Any) -> list[float]:
-    """Grow to the depth asked for or to the depth `growth` finds; the errors of the depths compared."""
+def _fixed_plan(params: Any, found: Survey) -> Plan:
+    """What is built where nothing is searched: the parameters, and for each "auto" its rule."""
     listed = structure.listed_widths(params.width)
     depth = len(listed) if listed else params.depth
-    if depth != "auto":
-        for _ in range(depth):
-            grower.step()
-        return []
-    if params.growth != "loo":
-        while grower.depth < params.max_depth and not grower.reached_full_rank(params.growth):
-            grower.step()
-        return []
-    scores = heads.trial(grower)
-    errors = [scores.squared_error(heads.scale)]
-    while grower.depth < params.max_depth:
-        before = grower.network, grower.gram, grower.moments
-        grower.step()
-        deeper = heads.trial(grower)
-        errors.append(deeper.squared_error(heads.scale))
-        if not deeper.beats(scores, heads.scale):
-            grower.network, grower.gram, grower.moments = before
-            break
-        scores = deeper
-    return errors
+    if depth == "auto":
+        depth = -1  # growth="rank" finds it
+    ridge = params.encoder_ridge
+    if ridge == "auto":
+        ridge = HEAD_RIDGE if depth else HEAD_RIDGE_ON_INPUT
+    return Plan(
+        input_scaling=structure.scaling_rule(params.input_scaling, found.moments.variance_a()),
+        depth=depth,
+        head=params.head if isinstance(params.head, str) else "estimator",
+        encoder_ridge=float(ridge),
+        activation="relu" if params.head_activation == "auto" else params.head_activation,
+    )
 
 
-class _Heads:
-    """Fits heads on a growing network: trials of modest width to compare depths, then the one that stays."""
+class _Builder:
+    """Builds what a plan says, on some rows."""
 
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
         self.params, self.rows, self.found, self.seed = params, rows, found, seed
         self.scale = _target_scale(rows)
-        self._input: tuple[Scaling | None, Gram] | None = None
+        self._inputs: dict[str, tuple[Scaling | None, Gram]] = {}
 
-    def trial(self, grower: Grower) -> Scored:
-        """Leave-one-out of an output layer on the newest features."""
-        head = self.params.head
-        kind = head if isinstance(head, str) and head != "softmax" else "ridge"
-        width = min(TRIAL_WIDTH, structure.head_width_rule(self.found.distinct))
-        return self._linear(grower, kind, width, "auto", keep=False).output.loo
+    def grower(self, scaling: str) -> Grower:
+        params = self.params
+        ridge = LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
+        spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False)
+        return Grower(self.rows, self.found, spec, params.width, scaling)
 
-    def final(self, grower: Grower, y: np.ndarray, fit_params: dict) -> LinearHead | EstimatorHead:
-        """The head asked for."""
+    def grow(self, plan: Plan) -> Grower:
+        """The layers; depth -1 grows by the paper's rank rule."""
+        grower = self.grower(plan.input_scaling)
+        if plan.depth < 0:
+            while grower.depth < self.params.max_depth and not grower.reached_full_rank(self.params.growth):
+                grower.step()
+        for _ in range(plan.depth):
+            grower.step()
+        return grower
+
+    def head(self, grower: Grower, plan: Plan, y: np.ndarray, fit_params: dict) -> LinearHead | EstimatorHead:
+        """The head that stays."""
         params = self.params
         if not isinstance(params.head, str) or params.head == "softmax":
             moments = self._feature_moments(grower) if params.head == "softmax" else None
             return fit_estimator_head(self.rows, grower.network, params.head, y, fit_params, moments)
-        width = params.head_width
-        if width == "auto":
-            width = min(structure.head_width_rule(self.found.distinct), len(self.found.anchors))
-        return self._linear(grower, params.head, width, params.ridge, keep=params.keep_statistics)
+        nested = params.head_width == "auto" and plan.head == "shln"
+        width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
+        return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics)
 
-    def _linear(self, grower: Grower, kind: str, width: int, ridge: float | str, *, keep: bool) -> LinearHead:
-        network = grower.network
-        hidden = self._hidden(grower, width) if kind == "shln" else None
+    def _widest(self, plan: Plan) -> int:
+        available = len(self.found.anchors) - (plan.neurons == "pairs")
+        return max(1, min(structure.widest_head(self.found.distinct), available))
+
+    def linear(
+        self, grower: Grower, plan: Plan, width: int, ridge: float | str, *, nested: bool = False, keep: bool = False
+    ) -> LinearHead:
+        """A head of hidden neurons, or none, on the newest features."""
+        hidden = self._hidden(grower, plan, width) if plan.head == "shln" else None
+        columns = grower.features_width if hidden is None else width + hidden.links
         assert self.found.scored is not None
-        width = width if hidden else grower.features_width
-        output = fit_output(
+        return fit_output(
             self.rows,
             self.found.scored,
-            network if hidden is None else lambda X: hidden(network(X)),
-            width,
+            grower.network,
+            hidden,
+            columns,
             ridge,
+            anchors=self.found.anchors[: width + 1],
             scale=self.scale,
+            nested=nested,
             keep=keep,
-            label=f"output layer, {width} neurons",
+            label=f"output layer, {columns} columns",
         )
-        return LinearHead(hidden, output)
 
-    def _hidden(self, grower: Grower, width: int) -> Hidden:
+    def _hidden(self, grower: Grower, plan: Plan, width: int) -> Hidden:
         """Neurons on the newest features. Those of layers are standardised; raw input is only centred."""
         rows, network = self.rows, grower.network
-        at_input = not network.layers
-        moments = self.found.moments if at_input else grower.moments
-        assert moments is not None
-        if at_input:
-            scaling, gram = self._at_input(grower)
+        moments = grower.moments
+        if moments is not None:
+            scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
+            gram: Gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)  # type: ignore[union-attr]
         else:
-            scaling = Scaling.standard(moments.mean_a, moments.variance_a())
-            gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)
-        ridge = self.params.encoder_ridge
-        if ridge == "auto":
-            ridge = HEAD_RIDGE_ON_INPUT if at_input else HEAD_RIDGE
-        anchors = network(grower.anchors[:width, :])
+            scaling, gram = self._at_input(grower)
+        anchors = network(grower.anchors[: min(width + 1, len(self.found.anchors)), :])
         if scaling is not None:
             anchors = scaling(anchors)
-        activation = "relu" if self.params.head_activation == "auto" else self.params.head_activation
-        anchors = rows.space.asarray(anchors, "float64")
-        return fit_hidden(rows, scaling, gram, anchors, float(ridge), activation, self.seed)
+        return fit_hidden(rows, scaling, gram, rows.space.asarray(anchors, "float64"), width, plan, self.seed)
 
     def _at_input(self, grower: Grower) -> tuple[Scaling | None, Gram]:
-        """The scaling of the input for the head and the spectrum of what it gives; found once."""
-        if self._input is None:
-            scaling = None if grower.standardised else Scaling.centring(self.found.moments.mean_a)
-            self._input = scaling, input_gram(self.found, self.rows, grower.network.scaling or scaling)
-        return self._input
+        """The scaling of the input for the head and the spectrum of what it gives; found once for each kind."""
+        kind = grower.scaling_kind
+        if kind not in self._inputs:
+            scaling = None if kind == "standard" else Scaling.centring(self.found.moments.mean_a)
+            self._inputs[kind] = scaling, input_gram(self.found, self.rows, grower.network.scaling or scaling)
+        return self._inputs[kind]
 
     def _feature_moments(self, grower: Grower) -> Moments:
         """Moments of the newest features with their whole Gram."""
-        if grower.network.layers and grower.moments is not None:
+        if grower.moments is not None:
             return grower.moments
         moments = Moments(self.rows.space)
         for block in self.rows.blocks("features"):
             moments.add(grower.network(block.X), None, block.w)
         return moments
+
+
+class _Search:
+    """Compares candidates on a sample of the rows (all of them when they are few)."""
+
+    def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
+        self.params = params
+        if found.searched is not None:
+            rows = found.searched
+            capacity = max(TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
+            found = survey(rows, seed, params.anchors, capacity, TRIAL_SCORED)
+        self.builder = _Builder(params, rows, found, seed)
+        self.found = found
+        width = min(max(200, found.distinct // 10), TRIAL_WIDTH)
+        self.width = max(1, min(width, found.distinct // 3, len(found.anchors) - 1))
+        self.table: list[dict[str, Any]] = []
+        self.best: tuple[Plan, Scored] | None = None
+
+    def run(self) -> tuple[Plan, list[dict[str, Any]]]:
+        given = self.params.input_scaling
+        # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
+        kinds = ("none", "standard") if self.builder.rows.dual else ("none", "standard", "asinh")
+        scalings = kinds if given == "auto" else (given,)
+        growers = {scaling: self.builder.grower(scaling) for scaling in scalings}
+        for grower in growers.values():
+            self._at_depth(grower, self._options("encoder_ridge", INPUT_RIDGES))
+        if self._hidden_rows(0):
+            grower = growers[self._best_hidden(0).input_scaling]
+            self._at_depth(grower, self._options("encoder_ridge", MORE_INPUT_RIDGES))
+            self._refine(grower)
+        # deeper, one layer at a time, with the scaling that was best
+        best, _ = self._winner()
+        grower = growers[best.input_scaling]
+        while grower.depth < self.params.max_depth:
+            before = self._winner()
+            grower.step()
+            self._at_depth(grower, self._options("encoder_ridge", FEATURE_RIDGES))
+            self._refine(grower)
+            if self._winner() is before:
+                break
+        chosen = self._winner()[0]
+        for row in self.table:
+            row["chosen"] = row.pop("plan") == chosen
+        return chosen, self.table
+
+    def _options(self, name: str, values: tuple) -> tuple:
+        """The values to try: all of them, or the one the user gave."""
+        given = getattr(self.params, name)
+        return values if given == "auto" else (given,)
+
+    def _at_depth(self, grower: Grower, ridges: tuple) -> None:
+        """Plain ridge on the newest features, and hidden neurons with every encoder ridge."""
+        scaling = grower.scaling_kind
+        if scaling != "standard" or self.params.input_scaling != "auto" or grower.depth:
+            self._try(grower, Plan(scaling, grower.depth, "ridge"))  # (standardised and raw columns are one to it)
+        if self.params.head == "ridge":
+            return
+        activation = self._options("head_activation", ACTIVATIONS_TRIED)[0]
+        for ridge in ridges:
+            self._try(grower, Plan(scaling, grower.depth, "shln", "rows", float(ridge), activation))
+
+    def _refine(self, grower: Grower) -> None:
+        """From the best hidden layer of this depth: other activations, pairs of anchors, direct links."""
+        depth = grower.depth
+        if self.params.head == "ridge" or not self._hidden_rows(depth):
+            return
+        for activation in self._options("head_activation", ACTIVATIONS_TRIED):
+            self._try(grower, self._best_hidden(depth)._replace(activation=activation))
+        self._try(grower, self._best_hidden(depth)._replace(neurons="pairs"))
+        if grower.features_width <= 2 * self.width:  # more links than that are no hidden layer's work
+            self._try(grower, self._best_hidden(depth)._replace(direct=True))
+
+    def _hidden_rows(self, depth: int) -> list[dict[str, Any]]:
+        return [row for row in self.table if row["plan"].head == "shln" and row["plan"].depth == depth]
+
+    def _best_hidden(self, depth: int) -> Plan:
+        return min(self._hidden_rows(depth), key=lambda row: row["error"])["plan"]
+
+    def _try(self, grower: Grower, plan: Plan) -> None:
+        """Score one candidate, note it, keep it if it is the best so far."""
+        if any(row["plan"] == plan for row in self.table):
+            return
+        start = time.perf_counter()
+        if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
+            return
+        scores = self.builder.linear(grower, plan, self.width, "auto").output.loo
+        scale = self.builder.scale
+        self.table.append(
+            {
+                "plan": plan,
+                **plan._asdict(),
+                "error": scores.squared_error(scale),
+                "error_on_anchors": _error_on_anchors(scores, scale),
+                "standard_error": scores.standard_error(scale),
+                "seconds": time.perf_counter() - start,
+            }
+        )
+        if self.best is None or scores.beats(self.best[1], scale):
+            self.best = plan, scores
+
+    def _memorises(self, grower: Grower, ridge: float) -> bool:
+        """Whether the encoder has more than n/3 degrees of freedom: then every anchor fires on itself alone."""
+        gram = grower.gram if grower.moments is not None else self.builder._at_input(grower)[1]
+        assert gram is not None
+        return gram.degrees_of_freedom(ridge) > self.found.distinct / 3
+
+    def _winner(self) -> tuple[Plan, Scored]:
+        assert self.best is not None
+        return self.best
+
+
+def _error_on_anchors(scores: Scored, scale: np.ndarray) -> float:
+    neurons = (scores.weight > 0) & (scores.chooser == 0)
+    return float(np.mean(scores.row_errors(scale)[neurons])) if neurons.any() else math.nan
 
 
 def _target_scale(rows: Rows) -> np.ndarray:

@@ -151,14 +151,14 @@ class StackedPILAE(_BaseStack):
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         (X'X + eps I)^-1 instead of the pseudoinverse, eps relative to the mean of the diagonal. 0 is the paper,
         infinity takes the anchor rows themselves as weights; "auto" is 1e-3.
-    activation : {"sigmoid", "tanh", "relu", "sin", "softplus", "swish", "gelu", "linear"}, default="sigmoid"
+    activation : {"sigmoid", "tanh", "relu", "relu2", "sin", "softplus", "swish", "gelu", "linear"}, default="sigmoid"
     gain : (float, float) or None, default=(4, 1)
         Root-mean-square of the pre-activations before the decoder is solved, and after tying. None is literal.
     decoder_ridge : float, default=1e-3
         lambda_1 of (27), relative to the mean diagonal of H'H.
-    input_scaling : {"auto", "none", "standard"}, default="auto"
-        "standard" centres and scales columns. "auto" does so unless the columns share one scale, that is unless the
-        median standard deviation is at least a tenth of the largest.
+    input_scaling : {"auto", "none", "standard", "asinh"}, default="auto"
+        "standard" centres and scales columns, "asinh" also tames their tails. "auto" standardises unless the columns
+        share one scale, that is unless the median standard deviation is at least a tenth of the largest.
     keep_decoders : bool, default=True
         Solve one more ridge per layer, from its final features back to its input, for `inverse_transform` and
         `score_samples`.
@@ -348,7 +348,7 @@ class PILAutoencoder(_BaseStack):
             if len(structure.listed_widths(self.width) or [1]) != 1:
                 raise _check.bad(self, "width", "one rule or one integer (StackedPILAE takes several)")
             _check.check_layer(self)
-            _check.check_choice(self, "input_scaling", ("auto", "none", "standard"))
+            _check.check_choice(self, "input_scaling", ("auto", "none", "standard", "asinh"))
             _check.check_running(self)
             self._fit(X, sample_weight, 1, 1, None)
         return self

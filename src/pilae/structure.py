@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._arrays import to_numpy
 from ._check import is_integer
 
 DECAY = 0.9
@@ -14,11 +15,23 @@ DECAY = 0.9
 RANK_TOLERANCE = 0.01
 """growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
 
-HEAD_WIDTH_LIMIT = 2000
-"""head_width="auto" takes a third of the distinct rows, up to this many neurons."""
+HEAD_WIDTH_LIMIT = 4000
+"""The widest head that head_width="auto" considers."""
 
-COUNTED_ROWS = 3 * HEAD_WIDTH_LIMIT
-"""How far distinct rows are counted: the rule for the head's width looks no further."""
+COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
+"""How far distinct rows are counted exactly; beyond, their number is estimated."""
+
+
+class Plan(NamedTuple):
+    """What to build on rows: everything the search decides except widths and the output ridge."""
+
+    input_scaling: str = "none"
+    depth: int = 0
+    head: str = "shln"
+    neurons: str = "rows"
+    encoder_ridge: float = 1.0
+    activation: str = "relu"
+    direct: bool = False
 
 
 def listed_widths(width: Any) -> list[int] | None:
@@ -62,9 +75,17 @@ def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
     return n_rows - rank <= tolerance * n_rows
 
 
-def head_width_rule(distinct_rows: int) -> int:
-    """head_width="auto" until the width path chooses: a third of the distinct rows, at most 2,000."""
-    return max(1, min(HEAD_WIDTH_LIMIT, distinct_rows // 3))
+def widest_head(distinct_rows: float) -> int:
+    """The widest head that head_width="auto" considers: half the distinct rows, and no more than a fit in seconds
+    allows, 1,000 neurons and one for every 20 rows, at most 4,000."""
+    return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 20, HEAD_WIDTH_LIMIT)))
+
+
+def scaling_rule(input_scaling: str, variance: Any) -> str:
+    """input_scaling where nothing is searched; variance is that of the columns."""
+    if input_scaling != "auto":
+        return input_scaling
+    return "standard" if wants_standardising(to_numpy(variance)) else "none"
 
 
 def wants_standardising(variance: np.ndarray) -> bool:

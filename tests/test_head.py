@@ -1,0 +1,116 @@
+"""Hidden neurons of the head: rows, pairs, direct links; nested widths."""
+
+import numpy as np
+import pytest
+
+from helpers import blobs, close
+from pilae import PILAEClassifier, StackedPILAE
+from pilae._arrays import NUMPY
+from pilae.blocks import Rows
+from pilae.head import fit_hidden
+from pilae.linalg import PrimalGram
+from pilae.scaling import Scaling, Squash
+from pilae.structure import Plan
+
+X, Y = blobs(200)
+CENTRED = X - X.mean(0)
+
+
+def hidden(width, **plan):
+    gram = PrimalGram(CENTRED.T @ CENTRED, len(X))
+    return fit_hidden(Rows(X, NUMPY), Scaling.centring(X.mean(0)), gram, CENTRED[:60], width, Plan(**plan), 0)
+
+
+@pytest.mark.parametrize("neurons", ["rows", "pairs"])
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("ridge", [np.inf, 1.0, 1e-6])
+def test_a_narrow_layer_is_the_beginning_of_a_wide_one(neurons, direct, ridge):
+    plan = {"neurons": neurons, "direct": direct, "encoder_ridge": ridge}
+    wide, narrow = hidden(40, **plan), hidden(15, **plan)
+    links = 6 if direct else 0
+    close(wide(X)[:, : 15 + links], narrow(X), condition=1e3)
+    close(wide.leading(15 + links)(X), narrow(X), condition=1e3)
+
+
+def test_every_neuron_has_unit_variance_before_its_bias():
+    layer = hidden(30, encoder_ridge=0.1, activation="linear")
+    T = layer(X) - layer.bias
+    assert np.abs(T.mean(0)).max() < 1e-12
+    close(T.std(0), np.ones(30))
+
+
+def test_the_border_of_a_pair_runs_midway():
+    layer = hidden(30, neurons="pairs", encoder_ridge=np.inf, activation="linear")
+    second = np.random.default_rng([0, 1]).integers(0, np.arange(1, 31))
+    midway = (X[1:31] + X[second]) / 2
+    assert np.abs(np.diag(layer(midway))).max() < 1e-12
+    assert np.all(np.diag(layer(X[1:31])) > 0)  # its own anchor lies on the positive side
+
+
+def test_direct_links_are_the_scaled_input():
+    layer = hidden(10, direct=True)
+    close(layer(X)[:, :6], CENTRED)
+    assert layer.links == 6
+
+
+def test_asinh_tames_tails_and_is_undone():
+    heavy = np.exp(3 * CENTRED)
+    squash = Squash.standard(heavy.mean(0), heavy.var(0))
+    assert np.abs(squash(heavy)).max() < 0.5 * np.abs((heavy - heavy.mean(0)) / heavy.std(0)).max()
+    close(squash.undo(squash(heavy)), heavy, condition=1e3)
+    stack = StackedPILAE(width=[5], input_scaling="asinh").fit(heavy)
+    assert stack.inverse_transform(stack.transform(heavy)).shape == heavy.shape
+    model = PILAEClassifier(input_scaling="asinh").fit(heavy, Y)
+    assert model.loo_score_ > PILAEClassifier(input_scaling="standard").fit(heavy, Y).loo_score_ - 0.02
+    assert {row["input_scaling"] for row in model.search_} == {"asinh"}
+
+
+def test_any_blocks_and_any_order_give_the_same_search():
+    order = np.random.default_rng(0).permutation(200)
+    whole = PILAEClassifier().fit(X, Y)
+    parts = PILAEClassifier(block_rows=17).fit(X[order], Y[order])
+    keys = ("input_scaling", "depth", "head", "neurons", "encoder_ridge", "activation", "direct", "chosen")
+    assert [[row[k] for k in keys] for row in whole.search_] == [[row[k] for k in keys] for row in parts.search_]
+    assert whole.head_width_ == parts.head_width_
+    close(parts.decision_function(X), whole.decision_function(X), condition=1e6)
+
+
+def test_encoders_that_memorise_are_dropped():
+    rng = np.random.default_rng(0)
+    wide, y = rng.standard_normal((60, 200)), np.arange(60) % 2
+    model = PILAEClassifier().fit(wide, y)
+    assert all(row["encoder_ridge"] > 1e-2 for row in model.search_ if row["head"] == "shln" and row["depth"] == 0)
+
+
+@pytest.mark.parametrize(
+    "case", ["imbalanced", "many classes", "few rows", "one column", "wide", "constant and duplicate", "integers"]
+)
+def test_the_defaults_hold_up(case):
+    rng = np.random.default_rng(0)
+    if case == "imbalanced":
+        A, y = blobs(600, classes=2)
+        keep = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:12]]
+        A, y = A[keep], y[keep]
+    elif case == "many classes":
+        centres = 4 * rng.standard_normal((100, 8))
+        y = np.arange(1500) % 100
+        A = centres[y] + rng.standard_normal((1500, 8))
+    elif case == "few rows":
+        A, y = blobs(30)
+    elif case == "one column":
+        A, y = np.sort(rng.standard_normal((200, 1)), axis=0), np.repeat([0, 1, 0, 1], 50)
+    elif case == "wide":
+        A, y = rng.standard_normal((60, 300)), np.arange(60) % 2
+        A[y == 1, :40] += 1
+    elif case == "constant and duplicate":
+        A, y = blobs(150)
+        A = np.c_[A, A, np.ones(150), np.zeros(150)]
+    else:
+        A, y = blobs(150)
+        A = (A * 10).astype(np.int32)
+    model = PILAEClassifier(random_state=0).fit(A, y)
+    proba = model.predict_proba(A)
+    assert np.isfinite(proba).all()
+    assert model.score(A, y) > 0.8
+    majority = np.bincount(y).max() / len(y)
+    assert model.loo_score_ > min(0.75, majority - 0.02)
