@@ -26,6 +26,10 @@ SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
 
+CACHED_NUMBERS = 4_000_000
+"""Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
+
+
 @dataclass
 class Hidden:
     """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
@@ -287,7 +291,10 @@ def _batches(
             Z = xp.astype(block.Z, xp.float64, copy=False)
             yield F, Z, scored.weight[part], scored.unit[part], chooser[part]
 
-    return batches
+    if scored.n * width > CACHED_NUMBERS:
+        return batches
+    cached = list(batches())  # several ridges will read them
+    return lambda: iter(cached)
 
 
 def fit_temperature(loo: Scored, multilabel: bool) -> float:

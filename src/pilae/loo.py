@@ -175,7 +175,7 @@ def best_ridge(
     """The ridge of lowest squared leave-one-out error: (ridge, its scores, error of every ridge tried).
 
     Of ridges that tie the largest is taken. Narrow layers evaluate the whole grid; wide ones, where each ridge
-    costs a factorisation, walk in decades from 1e-4, up as long as it does not hurt and down as long as it helps.
+    costs a factorisation, walk in decades from 1e-2, up as long as it does not hurt and down as long as it helps.
     """
     tried: dict[float, Scored] = {}
 
@@ -191,7 +191,7 @@ def best_ridge(
         chosen = max(r for r in grid if not tried[best].beats(tried[r], scale))
     else:
         grid = ridge_grid(smallest)[::2]
-        k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 4))
+        k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 2))
         while k + 1 < len(grid) and not scores(grid[k]).beats(scores(grid[k + 1]), scale):
             k += 1
         while k > 0 and scores(grid[k - 1]).beats(scores(grid[k]), scale):

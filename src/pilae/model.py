@@ -297,7 +297,7 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
 
     Notes
     -----
-    With depth="auto" a small fixed set of candidates is compared on at most 10,000 rows, with at most 800 neurons:
+    With depth="auto" a small fixed set of candidates is compared on at most 6,000 rows, with at most 600 neurons:
     input scaling, ridge inside the encoder (infinity means the anchor rows themselves), activation, neurons from
     rows or from pairs of rows, direct links from input to output, plain ridge, and depth 0, 1, 2, ... The lowest
     squared leave-one-out error wins. Then the winner is fitted once on all rows. Parameters that are given are not

@@ -28,14 +28,15 @@ from .structure import Plan
 SCORED_ROWS = 3000
 """Distinct rows scored by leave-one-out (all of them when there are fewer)."""
 
-SEARCH_ROWS = 10_000
+SEARCH_ROWS = 6000
 """Distinct rows the candidates are fitted on."""
 
-TRIAL_SCORED = 2000
+TRIAL_SCORED = 1500
 """Distinct rows the candidates are scored on."""
 
-TRIAL_WIDTH = 800
-"""Most hidden neurons of a candidate: one for ten rows, at least 200 where a third of the rows allows it."""
+TRIAL_WIDTH = 600
+"""Most hidden neurons of a candidate. They have one for five rows, at least 400 where a third of the rows allows it:
+much narrower ones than the network will be would favour depth and plain columns."""
 
 HEAD_RIDGE = 1e-6
 """encoder_ridge="auto" for the head's neurons on autoencoder features where nothing is searched."""
@@ -205,13 +206,12 @@ class _Search:
 
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
         self.params = params
-        if found.searched is not None:
-            rows = found.searched
-            capacity = max(TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
-            found = survey(rows, seed, params.anchors, capacity, TRIAL_SCORED)
+        rows = rows if found.searched is None else found.searched
+        capacity = max(TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
+        found = survey(rows, seed, params.anchors, capacity, TRIAL_SCORED)
         self.builder = _Builder(params, rows, found, seed)
         self.found = found
-        width = min(max(200, found.distinct // 10), TRIAL_WIDTH)
+        width = min(max(400, found.distinct // 5), TRIAL_WIDTH)
         self.width = max(1, min(width, found.distinct // 3, len(found.anchors) - 1))
         self.table: list[dict[str, Any]] = []
         self.best: tuple[Plan, Scored] | None = None
