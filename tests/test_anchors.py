@@ -63,6 +63,8 @@ def test_rows_beyond_float32_are_different_rows_in_the_same_order():
     X = rng.standard_normal((2000, 5))
     rounded = X.astype(np.float32)
     np.testing.assert_array_equal(np.argsort(row_keys(X, 0)), np.argsort(row_keys(rounded, 0)))
+    both = [sample(table, [slice(None)], 100)[0] for table in (X, rounded)]
+    np.testing.assert_array_equal(*both)  # samples too
     for table in (1.7e9 + np.arange(200.0)[:, None], X[:200] * 1e-60, X[:200] * 1e60):
         assert len(np.unique(row_keys(table, 0))) > 190  # sixteen bits are left to tell them apart
 

@@ -183,7 +183,7 @@ def test_the_best_width_is_the_lowest_of_the_path_or_ties_with_it():
     zbar = Z.mean(0)
     made = RidgeFactors(F.T @ F, F.T @ (Z - zbar), 300.0, nested=True)
     width, ridge, path = best_width(
-        made, zbar, np.ones(1), lambda: iter([(F, Z, w, w, w)]), w, 300.0, ridge_grid(1e-8)[::2], 1
+        made, zbar, np.ones(1), lambda: iter([(F, Z, w, w, w)]), w, w, ridge_grid(1e-8)[::2], 1
     )
     assert 5 <= width <= 8  # five features carry the signal, the rest is noise
     lowest = min(e.min() for e in path.errors.values())

@@ -36,6 +36,11 @@ def _mix(key: np.ndarray) -> np.ndarray:
     return key ^ (key >> np.uint64(31))
 
 
+def _mix_high(keys: np.ndarray) -> np.ndarray:
+    """Mixed again, the lowest 16 bits aside: float32 and float64 copies of a row stay neighbours."""
+    return (_mix(keys & ~_LOW) & ~_LOW) | (keys & _LOW)
+
+
 class _Keeper:
     """Collects offers and sorts them only now and then, so that small blocks stay cheap."""
 
@@ -119,7 +124,7 @@ class Sample(_Keeper):
         return distinct[: self.capacity], first[: self.capacity], total[: self.capacity]
 
     def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray) -> None:
-        self.add(_mix(keys ^ _SCORE_SALT), index, weight)
+        self.add(_mix_high(keys ^ _SCORE_SALT), index, weight)
 
     def estimate(self) -> float:
         """How many distinct keys were met: exact up to the capacity, beyond it from how dense the smallest lie."""
@@ -137,4 +142,4 @@ class Sample(_Keeper):
 
 def with_targets(keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
     """Keys of (row, target) pairs: equal only where both are."""
-    return _mix(keys + np.uint64(3) * target_keys)
+    return _mix_high(keys) ^ _mix_high(target_keys * np.uint64(2) + np.uint64(1))

@@ -108,7 +108,6 @@ class Output:
     path: dict[float, float]
     """Squared leave-one-out error of every ridge tried (the lowest over widths)."""
     width_path: WidthPath | None = None
-    guo2003: float | None = None
     moments: Moments | None = None
 
     def __call__(self, F: Array) -> Array:
@@ -183,9 +182,7 @@ def fit_output(
     `anchors` are the rows that became neurons.
     """
 
-    def features(X: Array) -> Array:
-        return network(X) if hidden is None else hidden(network(X))
-
+    features = _features(network, hidden)
     moments = Moments(rows.space, product=rows.dtype)
     for block in rows.blocks(label, width):
         moments.add(features(block.X), block.Z, block.w)
@@ -194,46 +191,44 @@ def fit_output(
     if nested:
         assert hidden is not None
         scaling, G, C = _standardised(moments)
-        ridges = ridge_grid(smallest)[::2] if isinstance(ridge, str) else [float(ridge)]
-        batches = _batches(scored, features, scaling, width, chooser)
-        assert scored.unit is not None
-        count = float(np.sum(chooser / np.where(scored.unit > 0, scored.unit, 1.0)))
-        factors = RidgeFactors(G, C, moments.weight, nested=True)
-        least = hidden.links + 1
-        width, found, width_path = best_width(factors, moments.mean_b, scale, batches, chooser, count, ridges, least)
-        if width < int(moments.sum_a.shape[0]):
-            moments, hidden = moments.leading(width), hidden.leading(width)
+        width, found, width_path = best_width(
+            RidgeFactors(G, C, moments.weight, nested=True),
+            moments.mean_b,
+            scale,
+            _batches(scored, features, scaling, width, chooser),
+            chooser,
+            np.ones(scored.n) if scored.unit is None else scored.unit,
+            ridge_grid(smallest)[::2] if isinstance(ridge, str) else [float(ridge)],
+            first=hidden.links + 1,
+        )
+        moments, hidden = moments.leading(width), hidden.leading(width)
+        features = _features(network, hidden)
         ridge = found if ridge == "auto" else ridge
     scaling, G, C = _standardised(moments)
-    zbar, total = moments.mean_b, moments.weight
     batches = _batches(scored, features, scaling, width, chooser)
-    factors = RidgeFactors(G, C, total)
-    guo = None
+    factors = RidgeFactors(G, C, moments.weight)
     if ridge == "auto":
-        value, loo, path = best_ridge(factors, zbar, scale, batches, smallest)
+        value, loo, path = best_ridge(factors, moments.mean_b, scale, batches, smallest)
     else:
-        if ridge == "guo2003":
-            guo = guo2003(G, C, rows.d, total, float(namespace(G).sum(moments.variance_b())) * total)
-        value = float(ridge) if guo is None else guo
-        [loo] = leave_one_out(factors, [value], zbar, batches)
+        value = guo2003(moments, rows.d) if ridge == "guo2003" else float(ridge)
+        [loo] = leave_one_out(factors, [value], moments.mean_b, batches)
         path = {value: loo.squared_error(scale)}
-        if width_path is not None:
-            path = {r: float(e.min()) for r, e in width_path.errors.items()}
-    beta = factors.at(value).coefficients()
-    coef = beta * scaling.inverse[:, None]
-    intercept = zbar - moments.mean_a @ coef
+    coef = factors.at(value).coefficients() * scaling.inverse[:, None]
     output = Output(
         coef=rows.space.asarray(coef, rows.dtype),
-        intercept=rows.space.asarray(intercept, rows.dtype),
+        intercept=rows.space.asarray(moments.mean_b - moments.mean_a @ coef, rows.dtype),
         ridge=value,
         route=factors.route,
         loo=loo,
-        path=path,
+        path=path if width_path is None else {r: float(e.min()) for r, e in width_path.errors.items()},
         width_path=width_path,
-        guo2003=guo,
         moments=moments if keep else None,
     )
     return LinearHead(hidden, output)
+
+
+def _features(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:
+    return network if hidden is None else lambda X: hidden(network(X))
 
 
 def _standardised(moments: Moments) -> tuple[Scaling, Array, Array]:
@@ -263,14 +258,16 @@ def _chooser(scored: Rows, anchors: np.ndarray) -> np.ndarray:
     return chooser
 
 
-def guo2003(G: Array, C: Array, d: int, total: float, target_squares: float) -> float:
+def guo2003(moments: Moments, d: int) -> float:
     """h_x of eq (3), the ridge per unit of weight, with residuals and weights of a first fit at ridge 1e-6.
 
     Taken literally it grows with d**4: on images it is far too large, and leave-one-out says so.
     """
-    xp = namespace(G)
+    _, G, C = _standardised(moments)
+    xp, total = namespace(G), moments.weight
     W, _ = ridge_solve(G, C, 1e-6 * total)
-    residual = target_squares - 2 * float(xp.sum(W * C)) + float(xp.sum(W * (G @ W)))
+    targets = float(xp.sum(moments.variance_b())) * total
+    residual = targets - 2 * float(xp.sum(W * C)) + float(xp.sum(W * (G @ W)))
     squares = float(xp.sum(W**2))
     if squares <= 0:
         return 0.0

@@ -237,15 +237,16 @@ def best_width(
     scale: np.ndarray,
     batches: Batches,
     chooser: np.ndarray,
-    count: float,
+    unit: np.ndarray,
     ridges: list[float],
     first: int,
 ) -> tuple[int, float, WidthPath]:
     """Width and ridge of lowest squared leave-one-out error: (width, ridge, the whole path).
 
     The ridges are walked up from the second or third, then down; for the best one the smallest width that ties with
-    the best is taken. `chooser` weighs the scored rows, `count` says how many they stand for.
+    the best is taken. `chooser` and `unit` are those of the scored rows (see `Scored`).
     """
+    count = float(np.sum(chooser / np.where(unit > 0, unit, 1.0)))
     means: dict[float, np.ndarray] = {}
 
     def evaluate(k: int) -> np.ndarray:

@@ -100,7 +100,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _check_params(self) -> None:
         _check.check_network(self)
         _check.check_running(self)
-        _check.check_count(self, "head_width", ("auto",))
+        _check.check_count(self, "head_width", ("auto", "formula"))
         _check.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
         _check.check_number(self, "ridge", ("auto", "guo2003"))
         if isinstance(self.head, str):
@@ -247,9 +247,10 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
         the features, which are then held whole.
-    head_width : int or "auto", default="auto"
+    head_width : int, "auto" or "formula", default="auto"
         Hidden neurons of the SHLN. "auto" takes the width of lowest squared leave-one-out error of all widths up to
-        half the distinct rows, 1,000 and one for every 20 rows, or 4,000, whichever is least.
+        half the distinct rows, 1,000 and one for every 20 rows, or 4,000, whichever is least. "formula" is eqs (30)
+        and (31), refitted on the paper's data.
     head_activation : str, default="auto"
         Of the SHLN's hidden layer; "auto" is found by the search, or without one "relu".
     ridge : float, "auto" or "guo2003", default="auto"

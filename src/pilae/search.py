@@ -71,7 +71,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
         Targets and arguments for a head that is a scikit-learn estimator.
     """
     seed = _check.seed_of(params.random_state)
-    fixed_width = params.head_width != "auto"
+    fixed_width = _check.is_integer(params.head_width)
     wanted = int(params.head_width) if fixed_width else structure.HEAD_WIDTH_LIMIT + 1
     capacity = max(wanted, TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
     searching = params.depth == "auto" and params.growth == "loo" and structure.listed_widths(params.width) is None
@@ -141,12 +141,19 @@ class _Builder:
             moments = self._feature_moments(grower) if params.head == "softmax" else None
             return fit_estimator_head(self.rows, grower.network, params.head, y, fit_params, moments)
         nested = params.head_width == "auto" and plan.head == "shln"
-        width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
+        if params.head_width == "formula":
+            rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.moments.count
+            width = min(structure.formula_width(rank, n_rows, self.rows.d), self._available(plan))
+        else:
+            width = self._widest(plan) if nested or plan.head == "ridge" else int(params.head_width)
         return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics)
 
+    def _available(self, plan: Plan) -> int:
+        """Most neurons the anchors are enough for."""
+        return max(1, len(self.found.anchors) - (plan.neurons == "pairs"))
+
     def _widest(self, plan: Plan) -> int:
-        available = len(self.found.anchors) - (plan.neurons == "pairs")
-        return max(1, min(structure.widest_head(self.found.distinct), available))
+        return max(1, min(structure.widest_head(self.found.distinct), self._available(plan)))
 
     def linear(
         self, grower: Grower, plan: Plan, width: int, ridge: float | str, *, nested: bool = False, keep: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,13 @@ HEAD_WIDTH_LIMIT = 4000
 
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 """How far distinct rows are counted exactly; beyond, their number is estimated."""
+
+
+FORMULA = (-522.949, 4.28098, 0.593006, -0.00300598, -3.85665e-05)
+"""theta of eq (31), refitted on the paper's eleven data sets by experiments/fit_formula.py."""
+
+FORMULA_RANKS, FORMULA_ROWS = (6, 970), (250, 10_000)
+"""The ranks and numbers of rows it was fitted on."""
 
 
 class Plan(NamedTuple):
@@ -79,6 +88,27 @@ def widest_head(distinct_rows: float) -> int:
     """The widest head that head_width="auto" considers: half the distinct rows, and no more than a fit in seconds
     allows, 1,000 neurons and one for every 20 rows, at most 4,000."""
     return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 20, HEAD_WIDTH_LIMIT)))
+
+
+def formula_width(rank: int, n_rows: int, d: int) -> int:
+    """head_width="formula": P(r, N) of eq (31), and where it is not positive r + alpha (d - r) of eq (30), alpha 0.
+
+    Outside the range of the data it was fitted on the formula means little (at 60,000 rows it is far below zero), so
+    then it warns and says what it used.
+    """
+    theta = FORMULA
+    p = math.ceil(theta[0] + theta[1] * rank + theta[2] * n_rows + theta[3] * rank**2 + theta[4] * n_rows**2)
+    width = p if p > 0 else max(1, rank)
+    inside = FORMULA_RANKS[0] <= rank <= FORMULA_RANKS[1] and FORMULA_ROWS[0] <= n_rows <= FORMULA_ROWS[1]
+    if not inside:
+        warnings.warn(
+            f"head_width='formula' was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
+            f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} rows it gives {p}, and {width} is used. "
+            "head_width='auto' chooses by leave-one-out instead.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return width
 
 
 def scaling_rule(input_scaling: str, variance: Any) -> str:

@@ -1,0 +1,52 @@
+"""Width rules and the paper's formula."""
+
+import runpy
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import blobs
+from pilae import PILAEClassifier
+from pilae.structure import FORMULA, formula_width, widest_head
+
+SCRIPT = Path(__file__).parents[1] / "experiments" / "fit_formula.py"
+
+
+def test_the_formula_is_the_refit_on_the_papers_triples():
+    fit = runpy.run_path(str(SCRIPT))
+    np.testing.assert_allclose(FORMULA, fit["coefficients"](), rtol=1e-5)
+    assert len(fit["TRIPLES"]) == 11
+
+
+def test_the_formula_with_a_set_left_out_predicts_like_the_paper():
+    fit = runpy.run_path(str(SCRIPT))
+    published = {"Mfeat": 1921, "Prior": 2416, "Har 1": 2627, "Advertisement": 2497, "Isolet": 2949, "Har 2": 2603}
+    for name, width in published.items():
+        rest = {k: v for k, v in fit["TRIPLES"].items() if k != name}
+        theta = fit["coefficients"](rest)
+        r, n, _ = fit["TRIPLES"][name]
+        assert theta @ [1, r, n, r**2, n**2] == pytest.approx(width, rel=0.08)
+
+
+def test_outside_its_range_the_formula_warns_and_says_what_it_used():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert 1000 < formula_width(646, 1400, 649) < 2500
+    with pytest.warns(UserWarning, match="784 rows?|rank 784 and 60000 rows it gives -[0-9]+, and 784 is used"):
+        assert formula_width(784, 60_000, 784) == 784
+
+
+def test_a_model_uses_it():
+    X, y = blobs(400)
+    model = PILAEClassifier(depth=0, head_width="formula").fit(X, y)
+    assert model.head_width_ == 6  # negative here: the rank, as eq (30) has it
+    with pytest.raises(ValueError, match="'auto', 'formula'"):
+        PILAEClassifier(head_width="big").fit(X, y)
+
+
+def test_widest_head():
+    assert widest_head(100) == 50
+    assert widest_head(10_000) == 1500
+    assert widest_head(10**9) == 4000
