@@ -424,3 +424,26 @@ def test_intervals_refuse_what_they_cannot_do():
         PILAERegressor(depth=0).fit(X, y).predict_interval(X, 1.5)
     with pytest.raises(ValueError, match="leave-one-out residuals"):
         PILAERegressor(width=[4], head=Ridge()).fit(X, y).predict_interval(X)
+
+
+def test_a_given_head_width_is_kept_whatever_would_win():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0]  # plain ridge is perfect here
+    assert PILAERegressor().fit(X, y).head_.hidden is None
+    for width in (1, 30, 120):
+        model = PILAERegressor(head_width=width).fit(X, y)
+        assert model.head_width_ == width
+        assert model.head_.hidden is not None
+
+
+def test_other_heads_are_judged_by_plain_ridge():
+    model = PILAEClassifier(head="softmax").fit(DIGITS, LABELS)
+    assert {row["head"] for row in model.search_} == {"ridge"}
+    assert model.score(DIGITS, LABELS) > 0.97
+
+
+def test_a_given_encoder_ridge_is_never_dropped():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 100)), np.arange(40) % 2
+    assert len(PILAEClassifier(encoder_ridge=0.0, head_width=5).fit(X, y).search_) > 0

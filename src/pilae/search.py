@@ -145,7 +145,9 @@ class _Builder:
             rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.moments.count
             width = min(structure.formula_width(rank, n_rows, self.rows.d), self._available(plan))
         else:
-            width = self._widest(plan) if nested or plan.head == "ridge" else int(params.head_width)
+            width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
+        if width > self._available(plan):  # as many neurons as rows: pairs need one row more
+            plan = plan._replace(neurons="rows")
         return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics)
 
     def _available(self, plan: Plan) -> int:
@@ -256,11 +258,16 @@ class _Search:
         return values if given == "auto" else (given,)
 
     def _at_depth(self, grower: Grower, ridges: tuple) -> None:
-        """Plain ridge on the newest features, and hidden neurons with every encoder ridge."""
-        scaling = grower.scaling_kind
-        if scaling != "standard" or self.params.input_scaling != "auto" or grower.depth:
-            self._try(grower, Plan(scaling, grower.depth, "ridge"))  # (standardised and raw columns are one to it)
-        if self.params.head == "ridge":
+        """Plain ridge on the newest features, and hidden neurons with every encoder ridge.
+
+        Heads other than "shln" are judged by plain ridge alone; a given head_width means that neurons are wanted.
+        """
+        params, scaling = self.params, grower.scaling_kind
+        plain = params.head != "shln" or params.head_width == "auto"
+        same_as_raw = scaling == "standard" and params.input_scaling == "auto" and not grower.depth
+        if plain and not same_as_raw:  # the output layer standardises by itself
+            self._try(grower, Plan(scaling, grower.depth, "ridge"))
+        if params.head != "shln":
             return
         activation = self._options("head_activation", ACTIVATIONS_TRIED)[0]
         for ridge in ridges:
@@ -269,7 +276,7 @@ class _Search:
     def _refine(self, grower: Grower) -> None:
         """From the best hidden layer of this depth: other activations, pairs of anchors, direct links."""
         depth = grower.depth
-        if self.params.head == "ridge" or not self._hidden_rows(depth):
+        if not self._hidden_rows(depth):
             return
         for activation in self._options("head_activation", ACTIVATIONS_TRIED):
             self._try(grower, self._best_hidden(depth)._replace(activation=activation))
@@ -307,6 +314,8 @@ class _Search:
 
     def _memorises(self, grower: Grower, ridge: float) -> bool:
         """Whether the encoder has more than n/3 degrees of freedom: then every anchor fires on itself alone."""
+        if self.params.encoder_ridge != "auto":
+            return False
         gram = grower.gram if grower.moments is not None else self.builder._at_input(grower)[1]
         assert gram is not None
         return gram.degrees_of_freedom(ridge) > self.found.distinct / 3
