@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -38,8 +39,10 @@ def describe() -> dict:
             if "model name" in line
         ]
         cpu = names[0] if names else cpu
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     packages = ("pilae", "numpy", "scipy", "scikit-learn", "array-api-compat")
     return {
+        "commit": commit.stdout.strip(),
         "cpu": cpu,
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],

@@ -37,7 +37,8 @@ def paper_network() -> str:
         f"Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs to {equal:.0e} (float64). One "
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",
-        f"([results](benchmarks/results/paper_network.json)) on {machine['cores']} cores of {machine['cpu']}.",
+        f"([results](benchmarks/results/paper_network.json)) on {machine['cores']} cores of {machine['cpu']},",
+        f"at commit {machine['commit']}.",
     ]
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import blobs, close
-from pilae import PILAEClassifier, StackedPILAE
+from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
 from pilae._arrays import NUMPY
 from pilae.blocks import Rows
 from pilae.head import fit_hidden
@@ -114,3 +114,61 @@ def test_the_defaults_hold_up(case):
     assert model.score(A, y) > 0.8
     majority = np.bincount(y).max() / len(y)
     assert model.loo_score_ > min(0.75, majority - 0.02)
+
+
+def regression(n, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, 6))
+    return A, A[:, 0] * A[:, 1] + np.sin(2 * A[:, 2]) + 0.3 * rng.standard_normal(n)
+
+
+def test_a_neuron_that_hardly_ever_fires_is_not_blown_up():
+    for seed in (3, 8, 16):
+        rng = np.random.default_rng(seed)
+        A, B = rng.normal(size=(600, 6)), rng.normal(size=(3000, 6))
+        f = lambda X: X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2])  # noqa: E731
+        model = PILAERegressor().fit(A, f(A) + 0.3 * rng.normal(size=600))
+        assert abs(model.score(B, f(B) + 0.3 * rng.normal(size=3000)) - model.loo_score_) < 0.15
+
+
+@pytest.mark.parametrize("ridge", [0, 1e-20])
+def test_no_ridge_at_all(ridge):
+    A, z = regression(200, 0)
+    for params in ({}, {"depth": 0}, {"depth": 0, "head": "ridge"}):
+        assert np.isfinite(PILAERegressor(ridge=ridge, **params).fit(np.c_[A, A], z).predict(np.c_[A, A])).all()
+
+
+@pytest.mark.parametrize("kind", ["other targets", "fractional weights"])
+def test_repeated_rows_in_any_order(kind):
+    A, z = regression(150, 0)
+    A, z, w = np.repeat(A, 2, axis=0), np.repeat(z, 2), None
+    if kind == "other targets":
+        z = z + np.random.default_rng(1).standard_normal(300)
+    else:
+        w = np.tile([0.1, 0.9], 150)
+    order = np.random.default_rng(0).permutation(300)
+    whole = PILAERegressor().fit(A, z, sample_weight=w)
+    shuffled = PILAERegressor().fit(A[order], z[order], sample_weight=None if w is None else w[order])
+    assert shuffled.loo_score_ == pytest.approx(whole.loo_score_, abs=1e-8)
+    close(shuffled.predict(A), whole.predict(A), condition=1e5)
+
+
+def test_blocks_do_not_change_the_search_on_wide_data():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 90))
+    z = (A[:, 0] + A[:, 1] > 0).astype(int)
+    close(
+        PILAEClassifier(block_rows=20).fit(A, z).decision_function(A),
+        PILAEClassifier().fit(A, z).decision_function(A),
+        condition=1e6,
+    )
+
+
+def test_numbers_too_large_for_one_scaling_leave_the_others():
+    assert PILAEClassifier().fit((X * 1e20).astype(np.float32), Y).loo_score_ > 0.8
+
+
+def test_a_class_without_weight_is_no_class_of_an_estimator():
+    model = PILAEClassifier(head="softmax", class_weight={0: 0.0}).fit(X, Y)
+    assert list(model.classes_) == [1, 2]
+    assert model.predict_proba(X).shape == (200, 2)

@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge, RidgeCV
 
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor
+from pilae.head import LEAST_SPREAD
 from pilae.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
 
 
@@ -110,6 +111,7 @@ def manual_loo(model, X, Z, w):
     F = model.head_.features(model.network_(X))
     mean = w @ F / w.sum()
     scale = np.sqrt(w @ (F - mean) ** 2 / w.sum())
+    scale = np.where(scale > 0, np.maximum(scale, LEAST_SPREAD), 0)
     F = (F - mean) / np.where(scale > 0, scale, np.inf)
     return np.array([refit(F, Z, w, i, min(w[i], 1.0), model.ridge_ * w.sum()) for i in range(len(X))])
 

@@ -297,9 +297,10 @@ def test_iris_is_fast():
 
 def test_random_labels_look_random_to_leave_one_out():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((400, 5)), rng.integers(0, 2, 400)
+    X, y = rng.standard_normal((1500, 5)), rng.integers(0, 2, 1500)
     model = PILAEClassifier().fit(X, y)
-    assert abs(model.loo_score_ - 0.5) < 0.1
+    # a coin over 1,500 rows, and the best of twenty candidates: a leak would be near 1
+    assert abs(model.loo_score_ - 0.5) < 0.06
 
 
 def test_the_widest_head_counts_distinct_rows():

@@ -237,3 +237,8 @@ def as_labels(classes: np.ndarray, numbers: Array) -> Array:
     """classes[numbers], in the library of `numbers` where the classes are numbers, else in NumPy."""
     labels = classes[to_numpy(numbers)]
     return space_of(numbers).asarray(labels) if labels.dtype.kind in "biuf" else labels
+
+
+def detached(x: Array) -> Array:
+    """x without torch's record of gradients."""
+    return x.detach() if compat.is_torch_array(x) else x

@@ -173,6 +173,7 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
     """X as a 2-D array of its own library, or CSR. Nothing is copied that is already in order."""
     name = type(estimator).__name__
     if is_foreign(X):
+        X = _arrays.detached(X)
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
         if not _arrays.is_numeric(X):

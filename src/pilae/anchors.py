@@ -12,6 +12,7 @@ import numpy as np
 from ._arrays import Array, bits
 
 _SCORE_SALT = np.uint64(0x9E3779B97F4A7C15)
+_TARGET_SALT = np.uint64(0xD1B54A32D1920000)
 _LOW = np.uint64(0xFFFF)
 
 
@@ -111,20 +112,22 @@ class First(_Keeper):
 class Sample(_Keeper):
     """Distinct rows of smallest salted key, with the weight of all their repeats.
 
-    Offered are keys, row numbers and weights. The salt makes the choice independent of the anchors, which are the
-    rows of smallest unsalted key. A key among the smallest at the end was so whenever it was met: no weight is lost.
+    Offered are keys, row numbers, weights and units (see `loo`; of repeats the mean by weight). The salt makes the
+    choice independent of the anchors, which are the rows of smallest unsalted key. A key among the smallest at the end
+    was so whenever it was met: no weight is lost.
     """
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-        index, weight = columns
+        index, weight, unit = columns
         distinct, which = np.unique(keys, return_inverse=True)
         first = np.full(len(distinct), np.iinfo(np.int64).max)
         np.minimum.at(first, which, index)
         total = np.bincount(which, weights=weight, minlength=len(distinct))
-        return distinct[: self.capacity], first[: self.capacity], total[: self.capacity]
+        units = np.bincount(which, weights=weight * unit, minlength=len(distinct)) / total
+        return tuple(column[: self.capacity] for column in (distinct, first, total, units))
 
-    def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray) -> None:
-        self.add(_mix_high(keys ^ _SCORE_SALT), index, weight)
+    def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> None:
+        self.add(_mix_high(keys ^ _SCORE_SALT), index, weight, unit)
 
     def estimate(self) -> float:
         """How many distinct keys were met: exact up to the capacity, beyond it from how dense the smallest lie."""
@@ -133,13 +136,13 @@ class Sample(_Keeper):
         keys = self.settle()[0]
         return float(len(keys)) if len(keys) < self.capacity else (len(keys) - 1) / (float(keys[-1]) / 2.0**64)
 
-    def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """(row numbers, ascending; their weights)"""
-        _, index, weight = self.settle()
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row numbers, ascending; their weights; their units)"""
+        _, index, weight, unit = self.settle()
         order = np.argsort(index)
-        return index[order], weight[order]
+        return index[order], weight[order], unit[order]
 
 
 def with_targets(keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
     """Keys of (row, target) pairs: equal only where both are."""
-    return _mix_high(keys) ^ _mix_high(target_keys * np.uint64(2) + np.uint64(1))
+    return _mix_high(keys) ^ _mix_high(target_keys ^ _TARGET_SALT)

@@ -75,8 +75,6 @@ class Rows:
         self.progress = progress or Progress(0)
         self.n, self.d = int(X.shape[0]), int(X.shape[1])
         self.passes = 0
-        self.origin: np.ndarray | None = None
-        """Row numbers in the source these rows were taken from."""
 
     @property
     def total_weight(self) -> float:
@@ -137,22 +135,20 @@ class Rows:
             return np.concatenate(parts)
         return home.xp.concat([home.asarray(part) for part in parts], axis=0)
 
-    def take(self, rows: np.ndarray, weight: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> Rows:
         """The chosen rows with other weights, as a source of their own (copied: they are few)."""
-        taken = Rows(
+        return Rows(
             take_rows(self.X, rows),
             self.space,
             codes=None if self.codes is None else self.codes[rows],
             n_classes=self.n_classes,
             targets=None if self.targets is None else self.targets[rows],
             weight=weight,
-            unit=np.ones(len(rows)) if self.unit is None else self.unit[rows],
+            unit=unit,
             block_rows=self.block_rows,
             dtype=self.dtype,
             progress=self.progress,
         )
-        taken.origin = rows
-        return taken
 
     def take_dense(self, rows: np.ndarray) -> Array:
         """The chosen rows as one dense array, in the order given."""

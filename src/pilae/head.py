@@ -26,6 +26,9 @@ SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
 
+LEAST_SPREAD = 0.1
+"""A neuron's pre-activation has unit variance; if its output varies less than this, it fires on next to no rows."""
+
 CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
 
@@ -169,7 +172,7 @@ def fit_output(
     width: int,
     ridge: float | str,
     *,
-    anchors: np.ndarray,
+    neurons: np.ndarray,
     scale: np.ndarray,
     nested: bool = False,
     keep: bool = False,
@@ -179,7 +182,7 @@ def fit_output(
 
     ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). With `nested` the width is
     chosen too, up to `width`, from the whole width path. `scale` is what one unit of error is for each output;
-    `anchors` are the rows that became neurons.
+    `neurons` says which scored rows became neurons.
     """
 
     features = _features(network, hidden)
@@ -187,10 +190,10 @@ def fit_output(
     for block in rows.blocks(label, width):
         moments.add(features(block.X), block.Z, block.w)
     smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
-    chooser = _chooser(scored, anchors)
+    chooser = _chooser(scored, neurons)
     if nested:
         assert hidden is not None
-        scaling, G, C = _standardised(moments)
+        scaling, G, C = _standardised(moments, hidden)
         width, found, width_path = best_width(
             RidgeFactors(G, C, moments.weight, nested=True),
             moments.mean_b,
@@ -198,19 +201,19 @@ def fit_output(
             _batches(scored, features, scaling, width, chooser),
             chooser,
             np.ones(scored.n) if scored.unit is None else scored.unit,
-            ridge_grid(smallest)[::2] if isinstance(ridge, str) else [float(ridge)],
+            ridge_grid(smallest)[::2] if isinstance(ridge, str) else [max(float(ridge), smallest)],
             first=hidden.links + 1,
         )
         moments, hidden = moments.leading(width), hidden.leading(width)
         features = _features(network, hidden)
         ridge = found if ridge == "auto" else ridge
-    scaling, G, C = _standardised(moments)
+    scaling, G, C = _standardised(moments, hidden)
     batches = _batches(scored, features, scaling, width, chooser)
     factors = RidgeFactors(G, C, moments.weight)
     if ridge == "auto":
         value, loo, path = best_ridge(factors, moments.mean_b, scale, batches, smallest)
     else:
-        value = guo2003(moments, rows.d) if ridge == "guo2003" else float(ridge)
+        value = guo2003(G, C, moments, rows.d) if ridge == "guo2003" else float(ridge)
         [loo] = leave_one_out(factors, [value], moments.mean_b, batches)
         path = {value: loo.squared_error(scale)}
     coef = factors.at(value).coefficients() * scaling.inverse[:, None]
@@ -231,21 +234,29 @@ def _features(network: Callable[[Array], Array], hidden: Hidden | None) -> Calla
     return network if hidden is None else lambda X: hidden(network(X))
 
 
-def _standardised(moments: Moments) -> tuple[Scaling, Array, Array]:
-    """(scaling, G, C) of the standardised features."""
-    scaling = Scaling.standard(moments.mean_a, moments.variance_a())
+def _standardised(moments: Moments, hidden: Hidden | None) -> tuple[Scaling, Array, Array]:
+    """(scaling, G, C) of the standardised features.
+
+    A neuron that hardly ever fires is not stretched to unit variance: what one training row gave it would be blown up,
+    and leave-one-out could not see it.
+    """
+    least = None
+    if hidden is not None:
+        xp, device = moments.space
+        size = int(moments.sum_a.shape[0])
+        least = LEAST_SPREAD * xp.astype(xp.arange(size, device=device) >= hidden.links, xp.float64)
+    scaling = Scaling.standard(moments.mean_a, moments.variance_a(), least)
     return scaling, scaling.gram(moments.gram(centred=True)), moments.cross(centred=True) * scaling.inverse[:, None]
 
 
-def _chooser(scored: Rows, anchors: np.ndarray) -> np.ndarray:
+def _chooser(scored: Rows, neurons: np.ndarray) -> np.ndarray:
     """Weights of the scored rows that are not neurons, raised so that every class keeps its weight.
 
     A class of which hardly any row is left (anchors take classes in turn, so rare ones are used up first) counts with
     all its rows.
     """
     assert scored.weight is not None
-    assert scored.origin is not None
-    others = ~np.isin(scored.origin, anchors)
+    others = ~neurons
     codes = np.zeros(len(others), np.int64) if scored.codes is None else scored.codes
     chooser = np.where(others, scored.weight, 0.0)
     for c in np.unique(codes):
@@ -258,12 +269,11 @@ def _chooser(scored: Rows, anchors: np.ndarray) -> np.ndarray:
     return chooser
 
 
-def guo2003(moments: Moments, d: int) -> float:
+def guo2003(G: Array, C: Array, moments: Moments, d: int) -> float:
     """h_x of eq (3), the ridge per unit of weight, with residuals and weights of a first fit at ridge 1e-6.
 
     Taken literally it grows with d**4: on images it is far too large, and leave-one-out says so.
     """
-    _, G, C = _standardised(moments)
     xp, total = namespace(G), moments.weight
     W, _ = ridge_solve(G, C, 1e-6 * total)
     targets = float(xp.sum(moments.variance_b())) * total

@@ -243,7 +243,7 @@ def best_width(
 ) -> tuple[int, float, WidthPath]:
     """Width and ridge of lowest squared leave-one-out error: (width, ridge, the whole path).
 
-    The ridges are walked up from the second or third, then down; for the best one the smallest width that ties with
+    The ridges are walked up from 1e-3, then down; for the best one the smallest width that ties with
     the best is taken. `chooser` and `unit` are those of the scored rows (see `Scored`).
     """
     count = float(np.sum(chooser / np.where(unit > 0, unit, 1.0)))
@@ -270,6 +270,8 @@ def best_width(
                 break
             k, rows = k + step, candidate
     mean = means[ridges[k]]
+    if not np.isfinite(mean).all():
+        return int(factors.G.shape[0]), ridges[k], WidthPath(first, means)
     best = int(np.argmin(mean))
     gain = rows[:, : best + 1] - rows[:, best : best + 1]
     spread = np.sqrt(

@@ -288,8 +288,8 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
-        The same for every width (head_width="auto"): `width_path_.errors[ridge][k]` is that of `width_path_.first + k`
-        columns, direct links included.
+        The same for every width (head_width="auto", unless plain ridge was chosen): `width_path_.errors[ridge][k]` is
+        that of `width_path_.first + k` columns, direct links included.
     search_ : list of dict
         Every candidate of the search: what it was, its squared leave-one-out error on rows that are not neurons
         (`error`) and on those that are, the standard error, seconds, and whether it was chosen. Empty without search.
@@ -379,6 +379,8 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
+            A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
+            weights that say how much a row matters to a mean of 1 or less.
         **fit_params
             Passed to the `fit` of a head estimator.
 
@@ -413,6 +415,8 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
             labels = codes if multilabel else classes[codes]
             self.classes_, self.multilabel_ = classes, multilabel
             self._fit_rows(rows, labels, self._head_fit_params(w, fit_params, given=given))
+            if isinstance(self.head_, EstimatorHead) and not multilabel:
+                self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
                 self.head_.temperature = fit_temperature(loo, multilabel)
@@ -533,6 +537,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         X : array-like or CSR matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
+            A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
+            weights that say how much a row matters to a mean of 1 or less.
         **fit_params
             Passed to the `fit` of a head estimator.
 

@@ -88,18 +88,20 @@ def survey(
         index = np.arange(block.start, block.start + len(keys))
         codes = np.zeros(len(keys), np.int64) if rows.codes is None else rows.codes[index]
         w = np.ones(len(keys)) if block.w is None else to_numpy(block.w)
+        unit = np.ones(len(keys)) if rows.unit is None else rows.unit[index]
         pairs = with_targets(keys, row_keys(block.Z, seed)) if n_scored else keys
         if block.w is not None:
             there = w > 0
-            keys, index, codes, w, pairs = keys[there], index[there], codes[there], w[there], pairs[there]
+            keys, index, codes, w = keys[there], index[there], codes[there], w[there]
+            pairs, unit = pairs[there], unit[there]
         spread.add(keys, codes, index)
         first.add(keys, codes, index)
         if n_scored:
-            scored.add_salted(pairs, index, w)
+            scored.add_salted(pairs, index, w, unit)
         if fit_rows:
-            fitted.add_salted(keys, index, w)
+            fitted.add_salted(keys, index, w, unit)
         if search_rows:
-            searched.add_salted(pairs, index, w)
+            searched.add_salted(pairs, index, w, unit)
     distinct = spread.rows()
     if len(distinct) == 1:
         raise ValueError(

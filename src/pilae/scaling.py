@@ -16,8 +16,11 @@ class Scaling:
     """1 / scale, or 0 for a constant column."""
 
     @classmethod
-    def standard(cls, mean: Array, variance: Array) -> Scaling:
+    def standard(cls, mean: Array, variance: Array, least: Array | None = None) -> Scaling:
+        """To unit variance; no column is stretched by more than 1 / `least` (one number a column)."""
         xp = space_of(mean).xp
+        if least is not None:
+            variance = xp.where(variance > 0, xp.maximum(variance, least**2), variance)
         alive = variance > 0
         return cls(
             mean,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, structure
+from .anchors import row_keys
 from .blocks import Rows
 from .head import EstimatorHead, Hidden, LinearHead, fit_estimator_head, fit_hidden, fit_output
 from .layer import LayerSpec
@@ -86,7 +87,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
         plan, table = _fixed_plan(params, found), []
     builder = _Builder(params, rows, found, seed)
     grower = builder.grow(plan)
-    plan = plan._replace(depth=grower.depth)
+    if not searching and params.encoder_ridge == "auto":
+        plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
     head = builder.head(grower, plan, y, fit_params)
     rows.passes = grower.passes
     return Result(grower.network, head, plan, table)
@@ -98,9 +100,7 @@ def _fixed_plan(params: Any, found: Survey) -> Plan:
     depth = len(listed) if listed else params.depth
     if depth == "auto":
         depth = -1  # growth="rank" finds it
-    ridge = params.encoder_ridge
-    if ridge == "auto":
-        ridge = HEAD_RIDGE if depth else HEAD_RIDGE_ON_INPUT
+    ridge = HEAD_RIDGE if params.encoder_ridge == "auto" else params.encoder_ridge
     return Plan(
         input_scaling=structure.scaling_rule(params.input_scaling, found.moments.variance_a()),
         depth=depth,
@@ -117,6 +117,7 @@ class _Builder:
         self.params, self.rows, self.found, self.seed = params, rows, found, seed
         self.scale = _target_scale(rows)
         self._inputs: dict[str, tuple[Scaling | None, Gram]] = {}
+        self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str) -> Grower:
         params = self.params
@@ -142,7 +143,7 @@ class _Builder:
             return fit_estimator_head(self.rows, grower.network, params.head, y, fit_params, moments)
         nested = params.head_width == "auto" and plan.head == "shln"
         if params.head_width == "formula":
-            rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.moments.count
+            rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.distinct
             width = min(structure.formula_width(rank, n_rows, self.rows.d), self._available(plan))
         else:
             width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
@@ -171,12 +172,20 @@ class _Builder:
             hidden,
             columns,
             ridge,
-            anchors=self.found.anchors[: width + 1],
+            neurons=self._are_neurons(grower, width),
             scale=self.scale,
             nested=nested,
             keep=keep,
             label=f"output layer, {columns} columns",
         )
+
+    def _are_neurons(self, grower: Grower, width: int) -> np.ndarray:
+        """Which scored rows are among the anchors, by value: equal rows with other targets count too."""
+        assert self.found.scored is not None
+        if self._keys is None:
+            self._keys = row_keys(self.found.scored.whole().X, self.seed), row_keys(grower.anchors, self.seed)
+        scored, anchors = self._keys
+        return np.isin(scored, anchors[: width + 1])
 
     def _hidden(self, grower: Grower, plan: Plan, width: int) -> Hidden:
         """Neurons on the newest features. Those of layers are standardised; raw input is only centred."""
@@ -228,7 +237,8 @@ class _Search:
     def run(self) -> tuple[Plan, list[dict[str, Any]]]:
         given = self.params.input_scaling
         # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
-        kinds = ("none", "standard") if self.builder.rows.dual else ("none", "standard", "asinh")
+        few = self.found.distinct < self.builder.rows.d
+        kinds = ("none", "standard") if few else ("none", "standard", "asinh")
         scalings = kinds if given == "auto" else (given,)
         growers = {scaling: self.builder.grower(scaling) for scaling in scalings}
         for grower in growers.values():
@@ -297,8 +307,14 @@ class _Search:
         start = time.perf_counter()
         if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
             return
-        scores = self.builder.linear(grower, plan, self.width, "auto").output.loo
         scale = self.builder.scale
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = self.builder.linear(grower, plan, self.width, "auto").output.loo
+        except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
+            return
+        if not math.isfinite(scores.squared_error(scale)):
+            return
         self.table.append(
             {
                 "plan": plan,
@@ -321,7 +337,11 @@ class _Search:
         return gram.degrees_of_freedom(ridge) > self.found.distinct / 3
 
     def _winner(self) -> tuple[Plan, Scored]:
-        assert self.best is not None
+        if self.best is None:
+            raise ValueError(
+                "No network could be fitted: the numbers in X or y are too large or too small for their dtype. Rescale "
+                "them, or give float64."
+            )
         return self.best
 
 
