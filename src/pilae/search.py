@@ -57,7 +57,6 @@ class Result:
 
     network: Network
     head: LinearHead | EstimatorHead
-    plan: Plan
     table: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -91,7 +90,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
         plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
     head = builder.head(grower, plan, y, fit_params)
     rows.passes = grower.passes
-    return Result(grower.network, head, plan, table)
+    return Result(grower.network, head, table)
 
 
 def _fixed_plan(params: Any, found: Survey) -> Plan:
@@ -144,7 +143,7 @@ class _Builder:
         nested = params.head_width == "auto" and plan.head == "shln"
         if params.head_width == "formula":
             rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.distinct
-            width = min(structure.formula_width(rank, n_rows, self.rows.d), self._available(plan))
+            width = min(structure.formula_width(rank, n_rows), self._available(plan))
         else:
             width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
         if width > self._available(plan):  # as many neurons as rows: pairs need one row more

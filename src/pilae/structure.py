@@ -90,8 +90,8 @@ def widest_head(distinct_rows: float) -> int:
     return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 20, HEAD_WIDTH_LIMIT)))
 
 
-def formula_width(rank: int, n_rows: int, d: int) -> int:
-    """head_width="formula": P(r, N) of eq (31), and where it is not positive r + alpha (d - r) of eq (30), alpha 0.
+def formula_width(rank: int, n_rows: int) -> int:
+    """head_width="formula": P(r, N) of eq (31), and where it is not positive the rank, eq (30) with alpha 0.
 
     Outside the range of the data it was fitted on the formula means little (at 60,000 rows it is far below zero), so
     then it warns and says what it used.
