@@ -1,14 +1,17 @@
-"""Hidden neurons of the head: rows, pairs, direct links; nested widths."""
+"""Hidden neurons of the head: rows, pairs, direct links; nested widths; probabilities."""
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.datasets import load_digits
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
-from pilae._arrays import NUMPY
+from pilae._arrays import NUMPY, to_numpy
 from pilae.blocks import Rows
-from pilae.head import fit_hidden
+from pilae.head import Calibration, fit_calibration, fit_hidden
 from pilae.linalg import PrimalGram
+from pilae.loo import Scored
 from pilae.scaling import Scaling, Squash
 from pilae.structure import Plan
 
@@ -172,3 +175,39 @@ def test_a_class_without_weight_is_no_class_of_an_estimator():
     model = PILAEClassifier(head="softmax", class_weight={0: 0.0}).fit(X, Y)
     assert list(model.classes_) == [1, 2]
     assert model.predict_proba(X).shape == (200, 2)
+
+
+def scored(outputs, codes, n_classes):
+    ones = np.ones(len(codes))
+    return Scored(outputs, np.eye(n_classes)[codes], ones, ones, ones)
+
+
+def test_a_temperature_where_outputs_are_symmetric_a_map_where_classes_differ():
+    rng = np.random.default_rng(0)
+    n = 3000
+    logits = rng.standard_normal((n, 3)) * 2
+    codes = np.array([rng.choice(3, p=p) for p in softmax(logits, axis=1)])
+    plain = fit_calibration(scored(logits / 5, codes, 3), False)
+    assert 4.5 < plain.temperature < 5.5
+    skewed = logits * [1.0, 3.0, 0.3] + [0.0, 2.0, 0.0]  # each class on a scale of its own
+    mapped = fit_calibration(scored(skewed / 5, codes, 3), False)
+    assert mapped.weights is not None
+    P = mapped(skewed / 5, False)
+    np.testing.assert_allclose(P.sum(1), 1)
+    np.testing.assert_array_equal(P.argmax(1), skewed.argmax(1))  # predict and predict_proba agree
+    truth = softmax(logits, axis=1)
+    same = truth.argmax(1) == skewed.argmax(1)
+    assert np.abs(P - truth)[same].mean() < 0.02
+    assert np.abs(Calibration(mapped.temperature)(skewed / 5, False) - truth)[same].mean() > 0.05
+
+
+def test_probabilities_are_calibrated_and_agree_with_predictions(library):
+    X, y = load_digits(return_X_y=True)
+    model = PILAEClassifier(depth=0, head_width=150, random_state=0).fit(library(X[::2]), y[::2])
+    P = to_numpy(model.predict_proba(library(X[1::2])))
+    labels = to_numpy(model.predict(library(X[1::2])))
+    np.testing.assert_array_equal(P.argmax(1), labels)
+    confidence, right = P.max(1), labels == y[1::2]
+    bins = np.minimum((15 * confidence).astype(int), 14)
+    ece = sum(abs(right[bins == b].mean() - confidence[bins == b].mean()) * np.mean(bins == b) for b in set(bins))
+    assert ece < 0.03

@@ -122,10 +122,12 @@ def test_the_classifier_reports_it(weighted):
     w = np.random.default_rng(0).integers(1, 4, 90).astype(float) if weighted else np.ones(90)
     model = PILAEClassifier(width=[5], head_width=15, ridge=0.01).fit(X, y, sample_weight=w if weighted else None)
     Z = np.eye(3)[y]
-    outputs = manual_loo(model, X, Z, w)
-    np.testing.assert_allclose(model.head_.output.loo.outputs, outputs, rtol=1e-8, atol=1e-9)
-    loo = model.head_.output.loo
-    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y, weights=loo.chooser))
+    loo, rows = model.head_.output.loo, model.loo_rows_
+    assert sorted(rows) == list(range(90))
+    outputs = manual_loo(model, X, Z, w)[rows]
+    np.testing.assert_allclose(loo.outputs, outputs, rtol=1e-8, atol=1e-9)
+    np.testing.assert_array_equal(model.loo_predictions_, outputs.argmax(1))
+    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y[rows], weights=loo.chooser))
     assert 60 <= np.sum(loo.chooser > 0) <= 75  # fifteen rows (and the next) are neurons
 
 
@@ -133,8 +135,8 @@ def test_the_regressor_reports_it():
     X, y = blobs(80)
     Z = np.stack([X[:, 0] * 100 + y, np.sin(X[:, 1])], axis=1)
     model = PILAERegressor(depth=0, head_width=20, ridge=0.01).fit(X, Z)
-    outputs = manual_loo(model, X, Z, np.ones(80))
-    np.testing.assert_allclose(model.head_.output.loo.outputs, outputs, rtol=1e-8, atol=1e-9)
+    Z, outputs = Z[model.loo_rows_], manual_loo(model, X, Z, np.ones(80))[model.loo_rows_]
+    np.testing.assert_allclose(model.loo_predictions_, outputs, rtol=1e-8, atol=1e-9)
     other = model.head_.output.loo.chooser > 0
     Z, outputs = Z[other], outputs[other]
     r2 = 1 - np.sum((Z - outputs) ** 2, axis=0) / np.sum((Z - Z.mean(0)) ** 2, axis=0)
@@ -154,8 +156,10 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
     assert scored.outputs[20, 0] == pytest.approx(1 / 21)
 
 
+@pytest.mark.parametrize("columns_an_output", [0, 1000])  # one running sum for each output, or all by products
 @pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
-def test_the_width_path_equals_refitting_every_width(kind):
+def test_the_width_path_equals_refitting_every_width(kind, columns_an_output, monkeypatch):
+    monkeypatch.setattr("pilae.loo.COLUMNS_AN_OUTPUT", columns_an_output)
     rng = np.random.default_rng(2)
     n, p = 40, 12
     w, unit = np.ones(n), np.ones(n)

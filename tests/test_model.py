@@ -197,6 +197,23 @@ def test_other_heads():
     assert string.predict(X_test)[0] in "abcdefghij"
 
 
+def test_the_structure_found_can_be_given():
+    X, y = DIGITS[:900], LABELS[:900]
+    found = PILAEClassifier().fit(X, y)
+    [row] = [row for row in found.search_ if row["chosen"]]
+    given = PILAEClassifier(
+        depth=row["depth"],
+        input_scaling=row["input_scaling"],
+        head_encoder_ridge=row["encoder_ridge"],
+        head_anchors=row["neurons"],
+        head_activation=row["activation"],
+        direct_links=row["direct"],
+        head_width=found.head_width_,
+        ridge=found.ridge_,
+    )
+    np.testing.assert_allclose(given.fit(X, y).decision_function(X), found.decision_function(X), rtol=1e-6, atol=1e-8)
+
+
 def test_the_search_says_what_it_tried_and_why():
     model = PILAEClassifier().fit(DIGITS, LABELS)
     table = model.search_
@@ -311,7 +328,7 @@ def test_the_widest_head_counts_distinct_rows():
         return PILAERegressor(depth=0, ridge=1e-3).fit(X, np.sin(X).sum(1)).width_path_.errors[1e-3].size
 
     assert widest(X) == widest(np.r_[X, X]) == 300
-    assert abs(widest(rng.standard_normal((12_000, 3))) - 1600) < 50  # beyond 8,000 the count is an estimate
+    assert abs(widest(rng.standard_normal((12_000, 3))) - 1800) < 60  # beyond 8,000 the count is an estimate
 
 
 def test_a_new_fit_leaves_nothing_of_the_last_one():

@@ -89,6 +89,21 @@ def test_widths():
     assert widths(depth=0) == []
 
 
+def test_the_width_reaches_the_reconstruction_error_asked_for():
+    X, _ = load_digits(return_X_y=True)
+    widths = {}
+    for target in (0.4, 0.3, 0.2):
+        [layer] = StackedPILAE(width=("error", target), depth=1).fit(X).layers_
+        assert layer.reconstruction_error <= target
+        # and no width much below it does: the bound it is found by is close
+        [narrower] = StackedPILAE(width=layer.width - 3, depth=1).fit(X).layers_
+        assert narrower.reconstruction_error > 0.97 * target
+        widths[target] = layer.width
+    assert widths[0.4] < widths[0.3] < widths[0.2] < 57
+    [layer] = StackedPILAE(width=("error", 1e-9), depth=1).fit(X).layers_
+    assert layer.width == 57  # beta is at most 0.9
+
+
 def test_growth_stops_at_full_rank():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 6))

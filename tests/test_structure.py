@@ -48,5 +48,5 @@ def test_a_model_uses_it():
 
 def test_widest_head():
     assert widest_head(100) == 50
-    assert widest_head(10_000) == 1500
-    assert widest_head(10**9) == 4000
+    assert widest_head(10_000) == 1666
+    assert widest_head(10**9) == 5000

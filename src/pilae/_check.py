@@ -81,7 +81,7 @@ def check_count(estimator: Any, name: str, choices: tuple[Any, ...] = (), low: i
 
 
 def check_width(estimator: Any) -> None:
-    """width: "auto", "rank", "decay", ("rank", alpha), ("decay", beta), an int or a list of ints."""
+    """width: "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target), an int or a list of ints."""
     value = estimator.width
     if isinstance(value, str) and value in ("auto", "rank", "decay"):
         return
@@ -89,7 +89,7 @@ def check_width(estimator: Any) -> None:
         return
     if isinstance(value, (list, np.ndarray)) and len(value) and all(is_integer(v) and v >= 1 for v in value):
         return
-    if isinstance(value, tuple) and len(value) == 2 and value[0] in ("rank", "decay"):
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in ("rank", "decay", "error"):
         low = 0 if value[0] == "rank" else 1e-12
         if is_number(value[1]) and low <= value[1] <= 1:
             return
@@ -98,8 +98,8 @@ def check_width(estimator: Any) -> None:
     raise bad(
         estimator,
         "width",
-        "'auto', 'rank', 'decay', ('rank', alpha) or ('decay', beta) with a number from 0 to 1, a positive "
-        "integer, or a list of positive integers",
+        "'auto', 'rank', 'decay', ('rank', alpha), ('decay', beta) or ('error', target) with a number from 0 to 1, a "
+        "positive integer, or a list of positive integers",
     )
 
 

@@ -13,15 +13,19 @@ def _softplus(x: Array) -> Array:
 
 
 def _relu(x: Array) -> Array:
-    xp = namespace(x)
-    return xp.maximum(x, xp.zeros_like(x))
+    return namespace(x).clip(x, min=0.0)
+
+
+def _relu2(x: Array) -> Array:
+    y = _relu(x)
+    return y * y
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": expit,
     "tanh": lambda x: namespace(x).tanh(x),
     "relu": _relu,
-    "relu2": lambda x: _relu(x) ** 2,
+    "relu2": _relu2,
     "sin": lambda x: namespace(x).sin(x),
     "softplus": _softplus,
     "swish": lambda x: x * expit(x),

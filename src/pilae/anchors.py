@@ -136,10 +136,10 @@ class Sample(_Keeper):
         keys = self.settle()[0]
         return float(len(keys)) if len(keys) < self.capacity else (len(keys) - 1) / (float(keys[-1]) / 2.0**64)
 
-    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(row numbers, ascending; their weights; their units)"""
+    def rows(self, *, by_key: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row numbers, their weights, their units), ascending; by key the first m are the sample of m rows."""
         _, index, weight, unit = self.settle()
-        order = np.argsort(index)
+        order = slice(None) if by_key else np.argsort(index)
         return index[order], weight[order], unit[order]
 
 

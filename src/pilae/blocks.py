@@ -6,6 +6,7 @@ made dense one at a time. Only the blocks are ever held, so memory does not depe
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -75,6 +76,8 @@ class Rows:
         self.progress = progress or Progress(0)
         self.n, self.d = int(X.shape[0]), int(X.shape[1])
         self.passes = 0
+        self.numbers: np.ndarray | None = None
+        """Of a sample: which rows it was taken from."""
 
     @property
     def total_weight(self) -> float:
@@ -135,9 +138,27 @@ class Rows:
             return np.concatenate(parts)
         return home.xp.concat([home.asarray(part) for part in parts], axis=0)
 
+    def mapped(self, f: Callable[[Array], Array]) -> Rows:
+        """The same rows with f(X) for X, held whole: for samples."""
+        new = copy.copy(self)
+        new.X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
+        new.d = int(new.X.shape[1])
+        return new
+
+    def first(self, count: int) -> Rows:
+        """The first rows of a sample with weights, as views."""
+        if count >= self.n:
+            return self
+        new = copy.copy(self)
+        new.X, new.n = self.X[:count, :], count
+        for name in ("codes", "targets", "weight", "unit", "numbers"):
+            value = getattr(self, name)
+            setattr(new, name, None if value is None else value[:count])
+        return new
+
     def take(self, rows: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> Rows:
         """The chosen rows with other weights, as a source of their own (copied: they are few)."""
-        return Rows(
+        new = Rows(
             take_rows(self.X, rows),
             self.space,
             codes=None if self.codes is None else self.codes[rows],
@@ -149,6 +170,8 @@ class Rows:
             dtype=self.dtype,
             progress=self.progress,
         )
+        new.numbers = rows
+        return new
 
     def take_dense(self, rows: np.ndarray) -> Array:
         """The chosen rows as one dense array, in the order given."""

@@ -13,10 +13,10 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, to_numpy
+from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .linalg import Gram, ridge_solve
+from .linalg import Gram
 from .loo import Batches, RidgeFactors, Scored, WidthPath, best_ridge, best_width, leave_one_out, ridge_grid
 from .moments import Moments
 from .scaling import Scaling
@@ -28,6 +28,13 @@ SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 
 LEAST_SPREAD = 0.1
 """A neuron's pre-activation has unit variance; if its output varies less than this, it fires on next to no rows."""
+
+CHOICE_ROWS = 2500
+"""Of the scored rows, how many choose the width and the ridge; all of them judge what was chosen."""
+
+MAPPED_ROWS, MAPPED_CLASSES = 100, 30
+"""Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
+so many classes."""
 
 CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
@@ -108,8 +115,12 @@ class Output:
     ridge: float
     route: str
     loo: Scored
+    scored_rows: np.ndarray | None
+    """Which training rows `loo` is about."""
     path: dict[float, float]
     """Squared leave-one-out error of every ridge tried (the lowest over widths)."""
+    guo2003: float | None = None
+    """What eq (3) would have taken, where it was asked for."""
     width_path: WidthPath | None = None
     moments: Moments | None = None
 
@@ -123,7 +134,7 @@ class LinearHead:
 
     hidden: Hidden | None
     output: Output
-    temperature: float = 1.0
+    calibration: Calibration | None = None
 
     @property
     def width(self) -> int:
@@ -176,13 +187,16 @@ def fit_output(
     scale: np.ndarray,
     nested: bool = False,
     keep: bool = False,
+    near: float | None = None,
+    raw_columns: int | None = None,
     label: str,
 ) -> LinearHead:
     """Solve the output layer in one pass, and score it by leave-one-out on `scored`.
 
     ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). With `nested` the width is
     chosen too, up to `width`, from the whole width path. `scale` is what one unit of error is for each output;
-    `neurons` says which scored rows became neurons.
+    `neurons` says which scored rows became neurons; `near` is a ridge to begin with; with
+    `raw_columns`, the columns of the network's input, eq (3) is evaluated too.
     """
 
     features = _features(network, hidden)
@@ -190,32 +204,40 @@ def fit_output(
     for block in rows.blocks(label, width):
         moments.add(features(block.X), block.Z, block.w)
     smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
-    chooser = _chooser(scored, neurons)
+    chooser, few = _chooser(scored, neurons), scored.first(CHOICE_ROWS)
     if nested:
         assert hidden is not None
+        assert few.unit is not None
         scaling, G, C = _standardised(moments, hidden)
         width, found, width_path = best_width(
             RidgeFactors(G, C, moments.weight, nested=True),
             moments.mean_b,
             scale,
-            _batches(scored, features, scaling, width, chooser),
-            chooser,
-            np.ones(scored.n) if scored.unit is None else scored.unit,
+            _batches(few, features, scaling, width, chooser),
+            chooser[: few.n],
+            few.unit,
             ridge_grid(smallest)[::2] if isinstance(ridge, str) else [max(float(ridge), smallest)],
             first=hidden.links + 1,
+            near=near,
         )
         moments, hidden = moments.leading(width), hidden.leading(width)
         features = _features(network, hidden)
         ridge = found if ridge == "auto" else ridge
     scaling, G, C = _standardised(moments, hidden)
-    batches = _batches(scored, features, scaling, width, chooser)
-    factors = RidgeFactors(G, C, moments.weight)
+    factors = RidgeFactors(G, C, moments.weight, nested=nested)
+    literal = None if raw_columns is None else guo2003(factors, G, C, moments, raw_columns)
+    path: dict[float, float] = {}
     if ridge == "auto":
-        value, loo, path = best_ridge(factors, moments.mean_b, scale, batches, smallest)
+        value, loo, path = best_ridge(
+            factors, moments.mean_b, scale, _batches(few, features, scaling, width, chooser), smallest, near
+        )
     else:
-        value = guo2003(G, C, moments, rows.d) if ridge == "guo2003" else float(ridge)
-        [loo] = leave_one_out(factors, [value], moments.mean_b, batches)
-        path = {value: loo.squared_error(scale)}
+        value = float(ridge if literal is None or ridge != "guo2003" else literal)
+    if ridge != "auto" or few is not scored:
+        [loo] = leave_one_out(
+            factors, [value], moments.mean_b, _batches(scored, features, scaling, width, chooser, once=True)
+        )
+    path = path or {value: loo.squared_error(scale)}
     coef = factors.at(value).coefficients() * scaling.inverse[:, None]
     output = Output(
         coef=rows.space.asarray(coef, rows.dtype),
@@ -223,6 +245,8 @@ def fit_output(
         ridge=value,
         route=factors.route,
         loo=loo,
+        scored_rows=scored.numbers,
+        guo2003=literal,
         path=path if width_path is None else {r: float(e.min()) for r, e in width_path.errors.items()},
         width_path=width_path,
         moments=moments if keep else None,
@@ -269,13 +293,13 @@ def _chooser(scored: Rows, neurons: np.ndarray) -> np.ndarray:
     return chooser
 
 
-def guo2003(G: Array, C: Array, moments: Moments, d: int) -> float:
+def guo2003(factors: RidgeFactors, G: Array, C: Array, moments: Moments, d: int) -> float:
     """h_x of eq (3), the ridge per unit of weight, with residuals and weights of a first fit at ridge 1e-6.
 
     Taken literally it grows with d**4: on images it is far too large, and leave-one-out says so.
     """
     xp, total = namespace(G), moments.weight
-    W, _ = ridge_solve(G, C, 1e-6 * total)
+    W = factors.at(1e-6).coefficients()
     targets = float(xp.sum(moments.variance_b())) * total
     residual = targets - 2 * float(xp.sum(W * C)) + float(xp.sum(W * (G @ W)))
     squares = float(xp.sum(W**2))
@@ -285,7 +309,13 @@ def guo2003(G: Array, C: Array, moments: Moments, d: int) -> float:
 
 
 def _batches(
-    scored: Rows, features: Callable[[Array], Array], scaling: Scaling, width: int, chooser: np.ndarray
+    scored: Rows,
+    features: Callable[[Array], Array],
+    scaling: Scaling,
+    width: int,
+    chooser: np.ndarray,
+    *,
+    once: bool = False,
 ) -> Batches:
     def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]:
         xp = scored.space.xp
@@ -298,10 +328,84 @@ def _batches(
             Z = xp.astype(block.Z, xp.float64, copy=False)
             yield F, Z, scored.weight[part], scored.unit[part], chooser[part]
 
-    if scored.n * width > CACHED_NUMBERS:
+    if once or scored.n * width > CACHED_NUMBERS:
         return batches
     cached = list(batches())  # several ridges will read them
     return lambda: iter(cached)
+
+
+@dataclass
+class Calibration:
+    """From outputs to probabilities: a factor t on the outputs, and for classes perhaps a multinomial logistic map.
+
+    The probabilities of a row are softmax(t s), or softmax(t s A + b) with the map, where s are its outputs. The map
+    never changes which class is the likeliest: where it would prefer another than the outputs do, the two exchange
+    their probabilities, so that `predict` and `predict_proba` agree.
+    """
+
+    temperature: float
+    weights: np.ndarray | None = None
+    bias: np.ndarray | None = None
+
+    def __call__(self, scores: Array, multilabel: bool) -> Array:
+        xp, space = namespace(scores), space_of(scores)
+        if multilabel:
+            return expit(self.temperature * (2 * scores - 1))
+        logits = self.temperature * scores
+        if self.weights is None:
+            return _softmax(logits)
+        kind = str(scores.dtype).split(".")[-1]
+        P = _softmax(logits @ space.asarray(self.weights, kind) + space.asarray(self.bias, kind))
+        columns = xp.arange(P.shape[1], device=space.device)[None, :]
+        wanted, likeliest = columns == xp.argmax(scores, axis=1)[:, None], columns == xp.argmax(P, axis=1)[:, None]
+        none = xp.zeros_like(P)
+        top = xp.max(P, axis=1, keepdims=True) + none
+        its = xp.sum(xp.where(wanted, P, none), axis=1, keepdims=True) + none
+        return xp.where(wanted, top, xp.where(likeliest, its, P))
+
+
+def fit_calibration(loo: Scored, multilabel: bool) -> Calibration:
+    """A temperature, or a multinomial logistic map where that has the lower log-loss on held-out rows.
+
+    Both are fitted on leave-one-out outputs. The map is tried where every class has rows enough; held out is one half
+    of the rows after the other.
+    """
+    t = fit_temperature(loo, multilabel)
+    if multilabel:
+        return Calibration(t)
+    there = loo.weight > 0
+    codes = np.argmax(loo.targets, axis=1)
+    counts = np.bincount(codes[there], minlength=loo.targets.shape[1])
+    if counts.min() < MAPPED_ROWS or len(counts) > MAPPED_CLASSES:
+        return Calibration(t)
+    half = np.arange(len(codes)) % 2 == 0  # the scored rows come in the order of a hash
+    gain = 0.0
+    for part in (half, ~half):
+        fitted = Scored(*(column[part] for column in loo))
+        plain, mapped = Calibration(fit_temperature(fitted, False)), _fit_map(fitted, codes[part])
+        rest, rows = loo.outputs[~part], np.arange(len(codes))[~part]
+        ratio = np.log(_of_class(mapped(rest, False), codes[rows])) - np.log(_of_class(plain(rest, False), codes[rows]))
+        gain += float(loo.weight[rows] @ ratio)
+    return _fit_map(loo, codes) if gain > 0 else Calibration(t)
+
+
+def _of_class(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return np.maximum(P[np.arange(len(codes)), codes], 1e-300)
+
+
+def _fit_map(loo: Scored, codes: np.ndarray) -> Calibration:
+    t = fit_temperature(loo, False)
+    model = LogisticRegression(max_iter=200).fit(t * loo.outputs, codes, sample_weight=loo.weight)
+    A, b = model.coef_.T, model.intercept_
+    if A.shape[1] == 1:  # two classes: the difference of their logits
+        A, b = np.concatenate([-A, A], axis=1) / 2, np.concatenate([-b, b]) / 2
+    return Calibration(t, A, b)
+
+
+def _softmax(logits: Array) -> Array:
+    xp = namespace(logits)
+    e = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)
 
 
 def fit_temperature(loo: Scored, multilabel: bool) -> float:
@@ -342,16 +446,6 @@ def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> 
     order = np.argsort(values)
     mass = np.cumsum(weight[order]) / weight.sum()
     return float(values[order][min(int(np.searchsorted(mass, level)), len(values) - 1)])
-
-
-def probabilities(scores: Array, temperature: float, multilabel: bool) -> Array:
-    """Probabilities from outputs: softmax over classes, or a sigmoid for each label."""
-    xp = namespace(scores)
-    if multilabel:
-        return expit(temperature * (2 * scores - 1))
-    t = temperature * scores
-    e = xp.exp(t - xp.max(t, axis=1, keepdims=True))
-    return e / xp.sum(e, axis=1, keepdims=True)
 
 
 def fit_estimator_head(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ._arrays import Array, contiguous, diagonal, space_of
+from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .linalg import Gram, Triangle, add_to_triangle, ridge_solve
@@ -88,6 +88,7 @@ def fit_layer(
     width: int,
     spec: LayerSpec,
     name: str,
+    target: float | None = None,
 ) -> Layer:
     """Fit one layer from the spectrum of its input and one pass over the rows.
 
@@ -99,6 +100,8 @@ def fit_layer(
         Of this layer's input.
     anchors : p x d array
         The anchor rows as this layer sees them, float64.
+    width, target
+        Neurons; with a target, the fewest up to that many whose reconstruction error reaches it.
     """
     start, passes = time.perf_counter(), rows.passes
     space = rows.space
@@ -126,6 +129,9 @@ def fit_layer(
     for block in rows.blocks(f"{name}: decoder", width):
         X = inputs(block.X)
         moments.add(f(X @ W_block), X, block.w)
+    if target is not None:
+        width = _narrowest(moments, spec.decoder_ridge, target)
+        moments = moments.leading(width)
     W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge)
 
     W = W_d.mT  # tied weights: W_e = W_d'
@@ -171,6 +177,23 @@ def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float, str]
     total = float(xp.sum(moments.bb))
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
     return W_d, max(left, 0.0) / total if total > 0 else 0.0, route
+
+
+def _narrowest(moments: Moments, decoder_ridge: float, target: float) -> int:
+    """The fewest leading neurons whose decoder has a relative squared error of at most `target`; all if none has.
+
+    With H'H + lambda I = L L' and c = L^-1 H'X, ||X||^2 - |c_1|^2 - ... - |c_p|^2 is the ridge's objective with p
+    neurons, which bounds its squared error: all widths from one factor, as in `loo`.
+    """
+    G, C = moments.gram(), moments.cross()
+    xp, p = moments.space.xp, int(G.shape[0])
+    L = cholesky(plus_diagonal(G, decoder_ridge * _mean_diagonal(G)))
+    total = float(xp.sum(moments.bb))
+    if L is None or total <= 0:
+        return p
+    explained = xp.cumulative_sum(xp.sum(solve_triangular(L, C) ** 2, axis=1))
+    enough = xp.astype(explained >= (1.0 - target) * total, xp.int64)
+    return p if int(xp.sum(enough)) == 0 else int(xp.argmax(enough)) + 1
 
 
 def _mean_diagonal(G: Array) -> float:

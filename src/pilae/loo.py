@@ -23,15 +23,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
+from ._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .linalg import eigen_nonnegative
 
-EIGEN_WIDTH = 400
+EIGEN_WIDTH = 700
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
 TIE = 0.01
 """Two candidates are a tie within this fraction of the paired standard error of their difference."""
+
+COLUMNS_AN_OUTPUT = 200
+"""A running sum for one output costs about as much as a product with this many columns."""
+
+CACHED_BYTES = 2**20
+"""Running sums are taken of pieces this large, which stay in the processor's cache."""
 
 LEAST_LEFT = 1e-7
 """Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it."""
@@ -158,9 +164,11 @@ def _fits_and_leverages(
             yield to_numpy(q @ factor.c), to_numpy(xp.sum(q**2, axis=1))
         return
     R = factors.rotate(F)  # one rotation serves all ridges: q = R / root
-    leverages = R**2 @ xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1)
-    for k, factor in enumerate(chosen):
-        yield to_numpy(R @ (factor.c / factor.root[:, None])), to_numpy(leverages[:, k])
+    leverages = to_numpy(R**2 @ xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1))
+    fits = to_numpy(R @ xp.concat([factor.c / factor.root[:, None] for factor in chosen], axis=1))
+    m = fits.shape[1] // len(chosen)
+    for k in range(len(chosen)):
+        yield fits[:, k * m : (k + 1) * m], leverages[:, k]
 
 
 def ridge_grid(smallest: float) -> list[float]:
@@ -169,13 +177,19 @@ def ridge_grid(smallest: float) -> list[float]:
     return [float(10.0 ** (k / 2)) for k in range(low, 3)]
 
 
+def _nearest(ridges: list[float], wanted: float) -> int:
+    """The place of the ridge nearest to `wanted` on a logarithmic scale."""
+    return min(range(len(ridges)), key=lambda i: abs(np.log10(ridges[i] / wanted)))
+
+
 def best_ridge(
-    factors: RidgeFactors, zbar: Array, scale: np.ndarray, batches: Batches, smallest: float
+    factors: RidgeFactors, zbar: Array, scale: np.ndarray, batches: Batches, smallest: float, near: float | None = None
 ) -> tuple[float, Scored, dict[float, float]]:
     """The ridge of lowest squared leave-one-out error: (ridge, its scores, error of every ridge tried).
 
     Of ridges that tie the largest is taken. Narrow layers evaluate the whole grid; wide ones, where each ridge
-    costs a factorisation, walk in decades from 1e-2, up as long as it does not hurt and down as long as it helps.
+    costs a factorisation, walk in decades from `near` (1e-2), up as long as it does not hurt and down as long as it
+    helps.
     """
     tried: dict[float, Scored] = {}
 
@@ -191,13 +205,17 @@ def best_ridge(
         chosen = max(r for r in grid if not tried[best].beats(tried[r], scale))
     else:
         grid = ridge_grid(smallest)[::2]
-        k = min(range(len(grid)), key=lambda i: abs(np.log10(grid[i]) + 2))
+        k = _nearest(grid, near or 1e-2)
         while k + 1 < len(grid) and not scores(grid[k]).beats(scores(grid[k + 1]), scale):
             k += 1
         while k > 0 and scores(grid[k - 1]).beats(scores(grid[k]), scale):
             k -= 1
         chosen = grid[k]
     return chosen, scores(chosen), {r: tried[r].squared_error(scale) for r in sorted(tried)}
+
+
+Nested = Callable[[Array, Array, Array, float], Array]
+"""From whitened rows, centred targets, units left out and 1/W to squared errors at every width."""
 
 
 def width_errors(
@@ -207,21 +225,65 @@ def width_errors(
 
     `factor` must come from a Cholesky decomposition: its leading blocks are the factors of the narrower layers.
     """
+    space = space_of(factor.c)
+    per_output = space.asarray(scale, "float64")
+    c = factor.c / per_output
+    p, n_outputs = (int(size) for size in c.shape)
+    nested = _by_products(c, first) if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs(c, first)
+    step = max(16, CACHED_BYTES // (8 * p))
     parts = []
     for F, Z, _, unit, _ in batches():
-        xp = namespace(F)
-        q = factor.whiten(F)
-        h = to_numpy(xp.cumulative_sum(q**2, axis=1)[:, first - 1 :]) + 1.0 / weight
-        left = 1.0 - unit[:, None] * h
-        known = left > LEAST_LEFT
-        squares = np.zeros_like(left)
-        for k in range(int(Z.shape[1])):
-            residual = to_numpy(Z[:, k] - zbar[k])[:, None]
-            fit = to_numpy(xp.cumulative_sum(q * factor.c[:, k], axis=1)[:, first - 1 :])
-            left_out = np.where(known, (residual - fit) / np.where(known, left, 1.0), residual)
-            squares += (left_out / scale[k]) ** 2
-        parts.append(squares)
+        q, r = factor.whiten(F), (Z - zbar) / per_output
+        n = int(q.shape[0])
+        for start in range(0, n, step):
+            part = slice(start, min(start + step, n))
+            u = space.asarray(unit[part], "float64")[:, None]
+            parts.append(to_numpy(nested(q[part, :], r[part, :], u, 1.0 / weight)))
     return np.concatenate(parts)
+
+
+def _left(q: Array, unit: Array, mean: float, first: int) -> tuple[Array, Array]:
+    """Whether the other rows know anything about a row at each width, and 1 / (1 - leverage) where they do."""
+    xp = namespace(q)
+    left = 1.0 - unit * (xp.cumulative_sum(q * q, axis=1)[:, first - 1 :] + mean)
+    known = left > LEAST_LEFT
+    return known, 1.0 / xp.where(known, left, xp.ones_like(left))
+
+
+def _by_outputs(c: Array, first: int) -> Nested:
+    """One running sum for each output: few outputs."""
+
+    def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
+        xp = namespace(q)
+        known, factor = _left(q, unit, mean, first)
+        total = xp.zeros_like(factor)
+        for k in range(int(r.shape[1])):
+            residual = r[:, k][:, None]
+            fit = xp.cumulative_sum(q * c[:, k], axis=1)[:, first - 1 :]
+            total += xp.where(known, (residual - fit) * factor, residual + xp.zeros_like(fit)) ** 2
+        return total
+
+    return squares
+
+
+def _by_products(c: Array, first: int) -> Nested:
+    """|r - fit|^2 over all outputs at once, with fit_p = fit_(p-1) + q_p c_p:
+
+    |fit_p|^2 - 2 r.fit_p grows by q_p (2 fit_(p-1).c_p + q_p |c_p|^2 - 2 r.c_p), and fit_(p-1).c_p is a sum over the
+    columns before p of q_j c_j.c_p: a product with the triangle of c c', whatever the number of outputs.
+    """
+    xp = namespace(c)
+    triangle, lengths = xp.triu(c @ c.mT, k=1), xp.sum(c * c, axis=1)
+
+    def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
+        known, factor = _left(q, unit, mean, first)
+        growth = q * (2.0 * (q @ triangle - r @ c.mT) + q * lengths)
+        whole = xp.sum(r * r, axis=1)[:, None]
+        total = whole + xp.cumulative_sum(growth, axis=1)[:, first - 1 :]
+        total = xp.where(total > 0, total, xp.zeros_like(total))
+        return xp.where(known, total * factor**2, whole + xp.zeros_like(total))
+
+    return squares
 
 
 class WidthPath(NamedTuple):
@@ -240,10 +302,11 @@ def best_width(
     unit: np.ndarray,
     ridges: list[float],
     first: int,
+    near: float | None = None,
 ) -> tuple[int, float, WidthPath]:
     """Width and ridge of lowest squared leave-one-out error: (width, ridge, the whole path).
 
-    The ridges are walked up from 1e-3, then down; for the best one the smallest width that ties with
+    The ridges are walked up from `near` (1e-3), then down; for the best one the smallest width that ties with
     the best is taken. `chooser` and `unit` are those of the scored rows (see `Scored`).
     """
     count = float(np.sum(chooser / np.where(unit > 0, unit, 1.0)))
@@ -261,7 +324,7 @@ def best_width(
     def lowest(k: int) -> float:
         return float(means[ridges[k]].min())
 
-    k = start = min(range(len(ridges)), key=lambda i: abs(np.log10(ridges[i]) + 3))
+    k = start = _nearest(ridges, near or 1e-3)
     rows = evaluate(k)
     for step in (1, -1):
         while 0 <= k + step < len(ridges) and (step == 1 or k <= start):

@@ -27,7 +27,7 @@ from ._arrays import Array, as_labels, space_for, space_of, to_numpy
 from ._progress import Progress
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .head import EstimatorHead, LinearHead, fit_temperature, probabilities, residual_quantiles
+from .head import EstimatorHead, LinearHead, fit_calibration, residual_quantiles
 from .search import fit_network
 from .stack import layer_number
 
@@ -61,6 +61,9 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         decoder_ridge=1e-3,
         head="shln",
         head_width="auto",
+        head_encoder_ridge="auto",
+        head_anchors="auto",
+        direct_links="auto",
         head_activation="auto",
         ridge="auto",
         input_scaling="auto",
@@ -84,6 +87,9 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.decoder_ridge = decoder_ridge
         self.head = head
         self.head_width = head_width
+        self.head_encoder_ridge = head_encoder_ridge
+        self.head_anchors = head_anchors
+        self.direct_links = direct_links
         self.head_activation = head_activation
         self.ridge = ridge
         self.input_scaling = input_scaling
@@ -102,6 +108,10 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         _check.check_running(self)
         _check.check_count(self, "head_width", ("auto", "formula"))
         _check.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
+        _check.check_number(self, "head_encoder_ridge", ("auto",), infinite=True)
+        _check.check_choice(self, "head_anchors", ("auto", "rows", "pairs"))
+        if self.direct_links not in ("auto", True, False):
+            raise _check.bad(self, "direct_links", "'auto', True or False")
         _check.check_number(self, "ridge", ("auto", "guo2003"))
         if isinstance(self.head, str):
             _check.check_choice(self, "head", self._heads)
@@ -122,6 +132,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if isinstance(head, LinearHead):
             self.head_width_, self.ridge_ = head.width, head.output.ridge
             self.ridge_path_ = head.output.path
+            self.loo_rows_ = head.output.scored_rows
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
 
@@ -221,8 +232,9 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     depth : int or "auto", default="auto"
         Number of autoencoder layers; 0 is the paper's single-hidden-layer network on the input. With "auto" (and
         growth="loo") the whole structure is searched, see Notes.
-    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
-        Neurons of the autoencoder layers, as in `StackedPILAE`; "auto" is "decay" with 0.9. A list fixes the depth.
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target), int or list of int, \
+default="auto"
+        Neurons of the autoencoder layers, as in `StackedPILAE`. A list fixes the depth.
     max_depth : int, default=5
         The most layers that depth="auto" grows.
     growth : "loo", "rank" or float, default="loo"
@@ -234,8 +246,9 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     anchors : {"spread", "first"}, default="spread"
         Which rows become neurons. "spread" takes them by a hash of the row, class after class in turn.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
-        Ridge inside the pseudoinverse, in the layers and in the head. "auto": 1e-3 in the layers; in the head found
-        by the search, or without one 1e-6 on the features of layers and 1 on the input itself.
+        Ridge inside the pseudoinverse, in the layers and in the head; infinity leaves the anchor rows themselves.
+        "auto": 1e-3 in the layers, in the head found by the search, or without one 1e-6 on the features of layers
+        and 1 on the input itself.
     activation : str, default="sigmoid"
         Of the autoencoder layers: sigmoid, tanh, relu, relu2 (its square), sin, softplus, swish, gelu or linear.
     gain : (float, float) or None, default=(4, 1)
@@ -249,8 +262,16 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         the features, which are then held whole.
     head_width : int, "auto" or "formula", default="auto"
         Hidden neurons of the SHLN. "auto" takes the width of lowest squared leave-one-out error of all widths up to
-        half the distinct rows, 1,000 and one for every 20 rows, or 4,000, whichever is least. "formula" is eqs (30)
+        half the distinct rows, 1,000 and one for every 15 rows, or 5,000, whichever is least. "formula" is eqs (30)
         and (31), refitted on the paper's data.
+    head_encoder_ridge : "auto" or float from 0 to infinity, default="auto"
+        The same for the head alone, where it is to be another than `encoder_ridge`.
+    head_anchors : {"auto", "rows", "pairs"}, default="auto"
+        What a hidden neuron of the SHLN is made from: an anchor row, or the difference of two, with its border midway
+        between them. "auto" is found by the search, or without one "rows".
+    direct_links : bool or "auto", default="auto"
+        Whether the SHLN's input is linked to the output too, beside the hidden neurons. "auto" is found by the search,
+        or without one False.
     head_activation : str, default="auto"
         Of the SHLN's hidden layer; "auto" is found by the search, or without one "relu".
     ridge : float, "auto" or "guo2003", default="auto"
@@ -283,8 +304,10 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
     head_width_, ridge_ : int, float
     loo_score_ : float
-        Leave-one-out accuracy of the output layer on at most 3,000 distinct rows (chosen by hash, each with the
+        Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
         weight of its repeats; rows that are neurons are left aside). Heads that are other estimators have none.
+    loo_rows_, loo_predictions_ : ndarray
+        The rows that were scored (the first of equal ones) and what the network predicts for each without it.
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
@@ -292,13 +315,16 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         that of `width_path_.first + k` columns, direct links included.
     search_ : list of dict
         Every candidate of the search: what it was, its squared leave-one-out error on rows that are not neurons
-        (`error`) and on those that are, the standard error, seconds, and whether it was chosen. Empty without search.
+        (`error`) and on those that are, the standard error, the output ridge it got and the one eq (3) would have
+        given, whether it is brittle (worse than the mean on rows that are neurons: never chosen), seconds, and
+        whether it was chosen. Empty without search.
     n_passes_ : int
         Passes over the data.
 
     Notes
     -----
-    With depth="auto" a small fixed set of candidates is compared on at most 6,000 rows, with at most 600 neurons:
+    With depth="auto" a small fixed set of candidates is compared on at most 4,000 rows with at most 400 neurons, and
+    the best of them again on at most 15,000 rows with at most 2,000:
     input scaling, ridge inside the encoder (infinity means the anchor rows themselves), activation, neurons from
     rows or from pairs of rows, direct links from input to output, plain ridge, and depth 0, 1, 2, ... The lowest
     squared leave-one-out error wins. Then the winner is fitted once on all rows. Parameters that are given are not
@@ -333,6 +359,9 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
         decoder_ridge=1e-3,
         head="shln",
         head_width="auto",
+        head_encoder_ridge="auto",
+        head_anchors="auto",
+        direct_links="auto",
         head_activation="auto",
         ridge="auto",
         input_scaling="auto",
@@ -358,6 +387,9 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
             decoder_ridge=decoder_ridge,
             head=head,
             head_width=head_width,
+            head_encoder_ridge=head_encoder_ridge,
+            head_anchors=head_anchors,
+            direct_links=direct_links,
             head_activation=head_activation,
             ridge=ridge,
             input_scaling=input_scaling,
@@ -419,8 +451,10 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
                 self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
-                self.head_.temperature = fit_temperature(loo, multilabel)
-                hits = self._decide(loo.outputs) == self._decide(loo.targets)
+                self.head_.calibration = fit_calibration(loo, multilabel)
+                decided = self._decide(loo.outputs)
+                self.loo_predictions_ = decided if multilabel else classes[decided]
+                hits = decided == self._decide(loo.targets)
                 self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.chooser))
         return self
 
@@ -476,11 +510,12 @@ class PILAEClassifier(ClassifierMixin, _BasePILAE):
     def predict_proba(self, X) -> Array:
         """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
 
-        Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs.
+        Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs, or go through a
+        multinomial logistic map fitted on those where that has the lower log-loss on held-out rows.
         """
         if isinstance(self._fitted_head(), EstimatorHead):
             return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
-        return probabilities(self._scores(X, "predict_proba"), self._fitted_head().temperature, self.multilabel_)
+        return self._fitted_head().calibration(self._scores(X, "predict_proba"), self.multilabel_)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets)."""
@@ -507,7 +542,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     head : {"shln", "ridge"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. Any scikit-learn regressor is fitted on the features, which are then held whole.
-    head_width, head_activation, ridge, input_scaling
+    head_width, head_encoder_ridge, head_anchors, direct_links, head_activation, ridge, input_scaling
         As in `PILAEClassifier`.
     fit_rows, device, dtype, block_rows, keep_statistics, random_state, verbose
         As in `PILAEClassifier`.
@@ -515,7 +550,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     Attributes
     ----------
     loo_score_ : float
-        Leave-one-out R2 (mean over outputs) on at most 3,000 rows. The others are those of `PILAEClassifier`.
+        Leave-one-out R2 (mean over outputs) on at most 10,000 rows. The others are those of `PILAEClassifier`.
 
     Examples
     --------
@@ -566,6 +601,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
             )
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
+                self.loo_predictions_ = loo.outputs[:, 0] if self.flat_ else loo.outputs
                 self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
         return self
 

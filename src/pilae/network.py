@@ -55,7 +55,8 @@ class Survey:
     anchors: np.ndarray
     """Row numbers, in order: the first p are the anchors of a layer of p neurons."""
     scored: Rows | None
-    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats."""
+    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats; the first m of
+    them are the sample of m rows."""
     fitted: Rows | None
     """Distinct rows to fit the layers on, each with the weight of its repeats; None: all."""
     searched: Rows | None
@@ -111,7 +112,7 @@ def survey(
     return Survey(
         moments,
         first.rows() if kind == "first" else distinct[:capacity],
-        rows.take(*scored.rows()) if n_scored else None,
+        rows.take(*scored.rows(by_key=True)) if n_scored else None,
         rows.take(*fitted.rows()) if fit_rows and fit_rows < len(distinct) else None,
         rows.take(*searched.rows()) if search_rows and search_rows < rows.n else None,
         len(distinct) if len(distinct) < counted else max(len(distinct), int(scored.estimate())),
@@ -169,7 +170,8 @@ class Grower:
             self.gram = input_gram(self.found, self.all_rows, self.network.scaling)
         width = self._next_width(self.gram, name)
         anchors = self.rows.space.asarray(self.network(self.anchors[:width, :]), "float64")
-        layer = fit_layer(self.rows, self.network, self.gram, anchors, width, self.spec, name)
+        target = structure.error_target(self.width)
+        layer = fit_layer(self.rows, self.network, self.gram, anchors, width, self.spec, name, target)
         self.moments, self.gram = None, None
         if not last or self.spec.keep_decoder:
             self.moments = output_moments(self.rows, self.network, layer, self.spec, name)

@@ -2,22 +2,26 @@
 
 Candidates are compared by the squared leave-one-out error of their output layer on rows that are not neurons
 themselves; the lowest wins, and a tie goes to the one met first, which is the simpler one. No candidate's features
-see the targets.
+see the targets. A candidate that does worse than the mean on the rows that are neurons is brittle and never chosen:
+next to its own row a neuron says something wild, and new rows may come near.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _check, structure
+from ._arrays import Array
 from .anchors import row_keys
 from .blocks import Rows
-from .head import EstimatorHead, Hidden, LinearHead, fit_estimator_head, fit_hidden, fit_output
+from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit_output
 from .layer import LayerSpec
 from .linalg import Gram, PrimalGram
 from .loo import Scored
@@ -26,18 +30,36 @@ from .network import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
 from .scaling import Scaling
 from .structure import Plan
 
-SCORED_ROWS = 3000
+SCORED_ROWS = 10_000
 """Distinct rows scored by leave-one-out (all of them when there are fewer)."""
 
-SEARCH_ROWS = 6000
-"""Distinct rows the candidates are fitted on."""
 
-TRIAL_SCORED = 1500
-"""Distinct rows the candidates are scored on."""
+class Round(NamedTuple):
+    """How many distinct rows candidates are fitted and scored on, and the most hidden neurons they get."""
 
-TRIAL_WIDTH = 600
-"""Most hidden neurons of a candidate. They have one for five rows, at least 400 where a third of the rows allows it:
-much narrower ones than the network will be would favour depth and plain columns."""
+    rows: int
+    scored: int
+    width: int
+
+
+FIRST_ROUND = Round(rows=4000, scored=1000, width=400)
+"""Every candidate, on four rows for each column and at least 2,000. Neurons: one for five rows, at least 200, and at
+most a third of the rows."""
+
+LAST_ROUND = Round(rows=15_000, scored=2000, width=2000)
+"""The best few again, wider and on more rows: narrow layers favour depth and plain columns."""
+
+FINALISTS = 4
+
+
+def _last_round(n_rows: int) -> Round:
+    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
+    width = min(LAST_ROUND.width, max(structure.widest_head(n_rows) // 2, FIRST_ROUND.width))
+    return Round(min(LAST_ROUND.rows, max(8 * width, FIRST_ROUND.rows)), LAST_ROUND.scored, width)
+
+
+WORTH_REFINING = 1.1
+"""A deeper network is refined if its error is within this factor of the lowest so far."""
 
 HEAD_RIDGE = 1e-6
 """encoder_ridge="auto" for the head's neurons on autoencoder features where nothing is searched."""
@@ -45,9 +67,11 @@ HEAD_RIDGE = 1e-6
 HEAD_RIDGE_ON_INPUT = 1.0
 """The same on the input itself (depth 0)."""
 
-INPUT_RIDGES = (math.inf, 1e-2)
-MORE_INPUT_RIDGES = (1.0, 1e-4)
-FEATURE_RIDGES = (1e-2, 1e-4, 1e-6)
+ENCODER_RIDGES = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-4)
+INPUT_RIDGES = (math.inf, 1.0)
+FEATURE_RIDGES = (1.0, 0.1)
+"""The first encoder ridges tried; from the best of them the search walks along ENCODER_RIDGES."""
+
 ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 
 
@@ -73,24 +97,35 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
     seed = _check.seed_of(params.random_state)
     fixed_width = _check.is_integer(params.head_width)
     wanted = int(params.head_width) if fixed_width else structure.HEAD_WIDTH_LIMIT + 1
-    capacity = max(wanted, TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
+    capacity = max(wanted, structure.width_bound(params.width, rows.d))
     searching = params.depth == "auto" and params.growth == "loo" and structure.listed_widths(params.width) is None
     found = survey(
-        rows, seed, params.anchors, capacity, SCORED_ROWS, params.fit_rows, SEARCH_ROWS if searching else None
+        rows,
+        seed,
+        params.anchors,
+        capacity,
+        SCORED_ROWS,
+        params.fit_rows,
+        _last_round(rows.n).rows if searching else None,
     )
     if params.head == "shln" and fixed_width and wanted > len(found.anchors):
         raise _check.too_few_rows(wanted, len(found.anchors), "head_width")
     if searching:
-        plan, table = _Search(params, rows, found, seed).run()
+        plan, near, table = _Search(params, rows, found, seed).run()
     else:
-        plan, table = _fixed_plan(params, found), []
+        plan, near, table = _fixed_plan(params, found), None, []
     builder = _Builder(params, rows, found, seed)
     grower = builder.grow(plan)
-    if not searching and params.encoder_ridge == "auto":
+    if not searching and _head_encoder_ridge(params) == "auto":
         plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
-    head = builder.head(grower, plan, y, fit_params)
+    head = builder.head(grower, plan, y, fit_params, near)
     rows.passes = grower.passes
     return Result(grower.network, head, table)
+
+
+def _head_encoder_ridge(params: Any) -> float | str:
+    """Of the head's neurons: its own, or the one given for all encoders."""
+    return params.encoder_ridge if params.head_encoder_ridge == "auto" else params.head_encoder_ridge
 
 
 def _fixed_plan(params: Any, found: Survey) -> Plan:
@@ -99,23 +134,37 @@ def _fixed_plan(params: Any, found: Survey) -> Plan:
     depth = len(listed) if listed else params.depth
     if depth == "auto":
         depth = -1  # growth="rank" finds it
-    ridge = HEAD_RIDGE if params.encoder_ridge == "auto" else params.encoder_ridge
+    ridge = HEAD_RIDGE if _head_encoder_ridge(params) == "auto" else _head_encoder_ridge(params)
     return Plan(
         input_scaling=structure.scaling_rule(params.input_scaling, found.moments.variance_a()),
         depth=depth,
         head=params.head if isinstance(params.head, str) else "estimator",
         encoder_ridge=float(ridge),
+        neurons="rows" if params.head_anchors == "auto" else params.head_anchors,
         activation="relu" if params.head_activation == "auto" else params.head_activation,
+        direct=False if params.direct_links == "auto" else bool(params.direct_links),
     )
 
 
-class _Builder:
-    """Builds what a plan says, on some rows."""
+@dataclass
+class _Input:
+    """What a head is built on: the newest features, and the input scaling, spectrum and anchors of its neurons."""
 
-    def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
-        self.params, self.rows, self.found, self.seed = params, rows, found, seed
+    rows: Rows
+    scored: Rows
+    features: Callable[[Array], Array]
+    scaling: Scaling | None
+    gram: Gram
+    anchors: Array
+
+
+class _Builder:
+    """Builds what a plan says, on some rows. With `hold` the features are kept for the next head: few rows only."""
+
+    def __init__(self, params: Any, rows: Rows, found: Survey, seed: int, *, hold: bool = False) -> None:
+        self.params, self.rows, self.found, self.seed, self.hold = params, rows, found, seed, hold
         self.scale = _target_scale(rows)
-        self._inputs: dict[str, tuple[Scaling | None, Gram]] = {}
+        self._inputs: dict[tuple[str, int], _Input] = {}
         self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str) -> Grower:
@@ -134,8 +183,10 @@ class _Builder:
             grower.step()
         return grower
 
-    def head(self, grower: Grower, plan: Plan, y: np.ndarray, fit_params: dict) -> LinearHead | EstimatorHead:
-        """The head that stays."""
+    def head(
+        self, grower: Grower, plan: Plan, y: np.ndarray, fit_params: dict, near: float | None
+    ) -> LinearHead | EstimatorHead:
+        """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
         params = self.params
         if not isinstance(params.head, str) or params.head == "softmax":
             moments = self._feature_moments(grower) if params.head == "softmax" else None
@@ -148,7 +199,7 @@ class _Builder:
             width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
         if width > self._available(plan):  # as many neurons as rows: pairs need one row more
             plan = plan._replace(neurons="rows")
-        return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics)
+        return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics, near=near)
 
     def _available(self, plan: Plan) -> int:
         """Most neurons the anchors are enough for."""
@@ -158,16 +209,26 @@ class _Builder:
         return max(1, min(structure.widest_head(self.found.distinct), self._available(plan)))
 
     def linear(
-        self, grower: Grower, plan: Plan, width: int, ridge: float | str, *, nested: bool = False, keep: bool = False
+        self,
+        grower: Grower,
+        plan: Plan,
+        width: int,
+        ridge: float | str,
+        *,
+        nested: bool = False,
+        keep: bool = False,
+        near: float | None = None,
     ) -> LinearHead:
         """A head of hidden neurons, or none, on the newest features."""
-        hidden = self._hidden(grower, plan, width) if plan.head == "shln" else None
+        given = self.input(grower)
+        hidden = None
+        if plan.head == "shln":
+            hidden = fit_hidden(self.rows, given.scaling, given.gram, given.anchors, width, plan, self.seed)
         columns = grower.features_width if hidden is None else width + hidden.links
-        assert self.found.scored is not None
         return fit_output(
-            self.rows,
-            self.found.scored,
-            grower.network,
+            given.rows,
+            given.scored,
+            given.features,
             hidden,
             columns,
             ridge,
@@ -175,6 +236,8 @@ class _Builder:
             scale=self.scale,
             nested=nested,
             keep=keep,
+            near=near,
+            raw_columns=self.rows.d if self.hold or ridge == "guo2003" else None,
             label=f"output layer, {columns} columns",
         )
 
@@ -186,27 +249,27 @@ class _Builder:
         scored, anchors = self._keys
         return np.isin(scored, anchors[: width + 1])
 
-    def _hidden(self, grower: Grower, plan: Plan, width: int) -> Hidden:
-        """Neurons on the newest features. Those of layers are standardised; raw input is only centred."""
-        rows, network = self.rows, grower.network
-        moments = grower.moments
-        if moments is not None:
-            scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
-            gram: Gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)  # type: ignore[union-attr]
-        else:
-            scaling, gram = self._at_input(grower)
-        anchors = network(grower.anchors[: min(width + 1, len(self.found.anchors)), :])
-        if scaling is not None:
-            anchors = scaling(anchors)
-        return fit_hidden(rows, scaling, gram, rows.space.asarray(anchors, "float64"), width, plan, self.seed)
-
-    def _at_input(self, grower: Grower) -> tuple[Scaling | None, Gram]:
-        """The scaling of the input for the head and the spectrum of what it gives; found once for each kind."""
-        kind = grower.scaling_kind
-        if kind not in self._inputs:
-            scaling = None if kind == "standard" else Scaling.centring(self.found.moments.mean_a)
-            self._inputs[kind] = scaling, input_gram(self.found, self.rows, grower.network.scaling or scaling)
-        return self._inputs[kind]
+    def input(self, grower: Grower) -> _Input:
+        """What the head sees of the newest features. Those of layers are standardised; raw input is only centred."""
+        key = grower.scaling_kind, grower.depth
+        if key not in self._inputs:
+            moments, network, space = grower.moments, grower.network, self.rows.space
+            if moments is not None:
+                scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
+                gram: Gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)  # type: ignore[union-attr]
+            else:
+                scaling = None if grower.scaling_kind == "standard" else Scaling.centring(self.found.moments.mean_a)
+                gram = input_gram(self.found, self.rows, network.scaling or scaling)
+            anchors = network(grower.anchors)
+            anchors = space.asarray(anchors if scaling is None else scaling(anchors), "float64")
+            rows, scored = self.rows, self.found.scored
+            features: Callable[[Array], Array] = network
+            assert scored is not None
+            if self.hold:
+                held = _then(network, scaling)
+                rows, scored, features, scaling = rows.mapped(held), scored.mapped(held), _then(), None
+            self._inputs[key] = _Input(rows, scored, features, scaling, gram, anchors)
+        return self._inputs[key]
 
     def _feature_moments(self, grower: Grower) -> Moments:
         """Moments of the newest features with their whole Gram."""
@@ -218,124 +281,239 @@ class _Builder:
         return moments
 
 
+class _Trial:
+    """Rows to compare candidates on, a width for them, and the layers grown so far."""
+
+    def __init__(self, params: Any, rows: Rows, seed: int, size: Round, least: int, inner: int | None = None) -> None:
+        capacity = max(size.width + 1, structure.width_bound(params.width, rows.d))
+        self.found = found = survey(rows, seed, params.anchors, capacity, size.scored, search_rows=inner)
+        self.builder = _Builder(params, rows, found, seed, hold=True)
+        width = min(max(least, found.distinct // 5), size.width)
+        self.width = max(1, min(width, found.distinct // 3, len(found.anchors) - 1))
+        self.spread = _target_spread(rows, self.builder.scale)
+        self._growers: dict[str, Grower] = {}
+
+    def grower(self, scaling: str, depth: int = 0) -> Grower:
+        """Layers on this scaling of the input, at least `depth` of them."""
+        if scaling not in self._growers:
+            self._growers[scaling] = self.builder.grower(scaling)
+        while self._growers[scaling].depth < depth:
+            self._growers[scaling].step()
+        return self._growers[scaling]
+
+
 class _Search:
-    """Compares candidates on a sample of the rows (all of them when they are few)."""
+    """Compares candidates on a sample of the rows (all of them when they are few), in two rounds."""
 
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int) -> None:
         self.params = params
+        self.free = _head_encoder_ridge(params) == "auto"
         rows = rows if found.searched is None else found.searched
-        capacity = max(TRIAL_WIDTH + 1, structure.width_bound(params.width, rows.d))
-        found = survey(rows, seed, params.anchors, capacity, TRIAL_SCORED)
-        self.builder = _Builder(params, rows, found, seed)
-        self.found = found
-        width = min(max(400, found.distinct // 5), TRIAL_WIDTH)
-        self.width = max(1, min(width, found.distinct // 3, len(found.anchors) - 1))
+        inner = min(max(4 * rows.d, 2000), FIRST_ROUND.rows)
+        self.last = _Trial(params, rows, seed, _last_round(found.distinct), 400, inner)
+        first = self.last.found.searched
+        self.trial = _Trial(params, rows if first is None else first, seed, FIRST_ROUND, 200)
         self.table: list[dict[str, Any]] = []
         self.best: tuple[Plan, Scored] | None = None
 
-    def run(self) -> tuple[Plan, list[dict[str, Any]]]:
+    def run(self) -> tuple[Plan, float | None, list[dict[str, Any]]]:
+        self._first_round()
+        if self.last.width > 1.25 * self.trial.width:
+            self._last_round()
+        chosen = self._winner()[0]
+        last = self.table[-1]["round"]
+        for row in self.table:
+            row["chosen"] = row.pop("plan") == chosen and row["round"] == last
+        near = next((row["ridge"] for row in self.table if row["chosen"]), None)
+        return chosen, near, self.table
+
+    def _first_round(self) -> None:
         given = self.params.input_scaling
         # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
-        few = self.found.distinct < self.builder.rows.d
-        kinds = ("none", "standard") if few else ("none", "standard", "asinh")
-        scalings = kinds if given == "auto" else (given,)
-        growers = {scaling: self.builder.grower(scaling) for scaling in scalings}
+        few = self.trial.found.distinct < self.trial.builder.rows.d
+        kinds: tuple[str, ...] = ("none", "standard") if few else ("none", "standard", "asinh")
+        kinds = kinds if given == "auto" else (given,)
+        growers = {scaling: self.trial.grower(scaling) for scaling in kinds}
+        ridges = self._encoder_ridges(INPUT_RIDGES)
+        self._plain(growers[kinds[0]])
         for grower in growers.values():
-            self._at_depth(grower, self._options("encoder_ridge", INPUT_RIDGES))
+            self._neurons(grower, ridges[:1], walk=False)
         if self._hidden_rows(0):
             grower = growers[self._best_hidden(0).input_scaling]
-            self._at_depth(grower, self._options("encoder_ridge", MORE_INPUT_RIDGES))
+            if grower.scaling_kind == "asinh" and grower is not growers[kinds[0]]:
+                self._plain(grower)  # standardised columns give what raw ones give: the output layer does that itself
+            self._activations(grower)
+            self._neurons(grower, ridges, walk=len(ridges) > 1)
+            self._activations(grower)
             self._refine(grower)
         # deeper, one layer at a time, with the scaling that was best
-        best, _ = self._winner()
-        grower = growers[best.input_scaling]
+        grower = growers[self._winner()[0].input_scaling]
         while grower.depth < self.params.max_depth:
             before = self._winner()
             grower.step()
-            self._at_depth(grower, self._options("encoder_ridge", FEATURE_RIDGES))
+            self._plain(grower)
+            ridges = self._encoder_ridges(FEATURE_RIDGES)
+            self._neurons(grower, ridges, walk=len(ridges) > 1)
             self._refine(grower)
             if self._winner() is before:
                 break
-        chosen = self._winner()[0]
-        for row in self.table:
-            row["chosen"] = row.pop("plan") == chosen
-        return chosen, self.table
+
+    def _last_round(self) -> None:
+        """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges, so
+        these are followed down from the two best."""
+        best = sorted(self._sound(), key=lambda row: row["error"])[:FINALISTS]
+        before, self.trial, self.best = self.best, self.last, None
+        growers: dict[tuple[str, int], Grower] = {}
+        errors: dict[Plan, float] = {}
+
+        def error_of(plan: Plan, near: float) -> float:
+            key = plan.input_scaling, plan.depth
+            if key not in growers:
+                growers[key] = copy.copy(self.trial.grower(*key))
+            error = self._try(growers[key], plan, near=near)
+            return math.inf if error is None else error
+
+        for row in sorted(best, key=self.table.index):
+            errors[row["plan"]] = error_of(row["plan"], row["ridge"])
+        if self.free:
+            for plan in sorted(errors, key=errors.__getitem__)[:2]:
+                error, near = errors[plan], next(row["ridge"] for row in best if row["plan"] == plan)
+                while plan.head == "shln" and plan.encoder_ridge in ENCODER_RIDGES[:-1]:
+                    plan = plan._replace(encoder_ridge=ENCODER_RIDGES[ENCODER_RIDGES.index(plan.encoder_ridge) + 1])
+                    lower = error_of(plan, near)
+                    if lower >= error:
+                        break
+                    error = lower
+        self.best = self.best or before
 
     def _options(self, name: str, values: tuple) -> tuple:
         """The values to try: all of them, or the one the user gave."""
         given = getattr(self.params, name)
         return values if given == "auto" else (given,)
 
-    def _at_depth(self, grower: Grower, ridges: tuple) -> None:
-        """Plain ridge on the newest features, and hidden neurons with every encoder ridge.
+    def _encoder_ridges(self, values: tuple[float, ...]) -> tuple[float, ...]:
+        return values if self.free else (float(_head_encoder_ridge(self.params)),)
 
-        Heads other than "shln" are judged by plain ridge alone; a given head_width means that neurons are wanted.
-        """
-        params, scaling = self.params, grower.scaling_kind
-        plain = params.head != "shln" or params.head_width == "auto"
-        same_as_raw = scaling == "standard" and params.input_scaling == "auto" and not grower.depth
-        if plain and not same_as_raw:  # the output layer standardises by itself
-            self._try(grower, Plan(scaling, grower.depth, "ridge"))
-        if params.head != "shln":
+    def _plain(self, grower: Grower) -> None:
+        """No hidden neurons. Heads other than "shln" are judged by this alone; a given head_width wants neurons."""
+        if self.params.head != "shln" or self.params.head_width == "auto":
+            self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge"))
+
+    def _neurons(self, grower: Grower, ridges: tuple, *, walk: bool = True) -> None:
+        """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
+        if self.params.head != "shln":
             return
-        activation = self._options("head_activation", ACTIVATIONS_TRIED)[0]
-        for ridge in ridges:
-            self._try(grower, Plan(scaling, grower.depth, "shln", "rows", float(ridge), activation))
+        plan = Plan(
+            grower.scaling_kind,
+            grower.depth,
+            "shln",
+            self._options("head_anchors", ("rows",))[0],
+            activation=self._options("head_activation", ACTIVATIONS_TRIED)[0],
+            direct=self._options("direct_links", (False,))[0],
+        )
+        if self._hidden_rows(max(grower.depth - 1, 0)):
+            before = self._best_hidden(max(grower.depth - 1, 0))
+            plan = plan._replace(activation=before.activation, neurons=before.neurons)
+        errors: dict[float, float] = {}
+
+        def error_of(ridge: float) -> float:
+            if ridge not in errors:
+                error = self._try(grower, plan._replace(encoder_ridge=float(ridge)))
+                errors[ridge] = math.inf if error is None else error
+            return errors[ridge]
+
+        best = min(ridges, key=error_of)
+        while walk:
+            place = ENCODER_RIDGES.index(best)
+            around = ENCODER_RIDGES[max(place - 1, 0) : place + 2]
+            if min(around, key=error_of) == best:
+                break
+            best = min(around, key=error_of)
+
+    def _activations(self, grower: Grower) -> None:
+        """Other activations of the best hidden layer on the input."""
+        for activation in self._options("head_activation", ACTIVATIONS_TRIED):
+            best = self._best_hidden(0)
+            if (
+                activation != "sigmoid" or best.activation != "relu2"
+            ):  # it tames what relu2 stretches: not if that helped
+                self._try(grower, best._replace(activation=activation))
 
     def _refine(self, grower: Grower) -> None:
-        """From the best hidden layer of this depth: other activations, pairs of anchors, direct links."""
+        """From the best hidden layer of this depth: pairs of anchors, direct links."""
         depth = grower.depth
         if not self._hidden_rows(depth):
             return
-        for activation in self._options("head_activation", ACTIVATIONS_TRIED):
-            self._try(grower, self._best_hidden(depth)._replace(activation=activation))
-        self._try(grower, self._best_hidden(depth)._replace(neurons="pairs"))
-        if grower.features_width <= 2 * self.width:  # more links than that are no hidden layer's work
-            self._try(grower, self._best_hidden(depth)._replace(direct=True))
+        error = min(row["error"] for row in self._hidden_rows(depth))
+        if error > WORTH_REFINING * min(row["error"] for row in self._sound()):
+            return
+        if depth == 0:  # deeper layers inherit that
+            for kind in self._options("head_anchors", ("rows", "pairs")):
+                self._try(grower, self._best_hidden(0)._replace(neurons=kind))
+        wide = grower.features_width > 3 * self.trial.width  # so many links are no hidden layer's work
+        for direct in self._options("direct_links", (False,) if wide else (False, True)):
+            self._try(grower, self._best_hidden(depth)._replace(direct=direct))
 
     def _hidden_rows(self, depth: int) -> list[dict[str, Any]]:
-        return [row for row in self.table if row["plan"].head == "shln" and row["plan"].depth == depth]
+        return [row for row in self._sound() if row["plan"].head == "shln" and row["plan"].depth == depth]
+
+    def _sound(self) -> list[dict[str, Any]]:
+        """The candidates that may be chosen."""
+        return [row for row in self.table if not row["brittle"]]
 
     def _best_hidden(self, depth: int) -> Plan:
         return min(self._hidden_rows(depth), key=lambda row: row["error"])["plan"]
 
-    def _try(self, grower: Grower, plan: Plan) -> None:
-        """Score one candidate, note it, keep it if it is the best so far."""
-        if any(row["plan"] == plan for row in self.table):
-            return
+    def _try(self, grower: Grower, plan: Plan, near: float | None = None) -> float | None:
+        """Score one candidate, note it, keep it if it is the best so far. Its error, or None where it has none."""
+        number = 2 if self.trial is self.last else 1
+        for row in self.table:
+            if row["plan"] == plan and row["round"] == number:
+                return None if row["brittle"] else row["error"]
         start = time.perf_counter()
         if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
-            return
-        scale = self.builder.scale
+            return None
+        builder = self.trial.builder
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = self.builder.linear(grower, plan, self.width, "auto").output.loo
+                output = builder.linear(grower, plan, self.trial.width, "auto", near=near).output
         except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
-            return
-        if not math.isfinite(scores.squared_error(scale)):
-            return
+            return None
+        scores, scale = output.loo, builder.scale
+        error = scores.squared_error(scale)
+        if not math.isfinite(error):
+            return None
+        on_anchors = _error_on_anchors(scores, scale)
+        brittle = self.free and plan.head == "shln" and on_anchors > self.trial.spread
         self.table.append(
             {
                 "plan": plan,
+                "round": number,
                 **plan._asdict(),
-                "error": scores.squared_error(scale),
-                "error_on_anchors": _error_on_anchors(scores, scale),
+                "error": error,
+                "error_on_anchors": on_anchors,
                 "standard_error": scores.standard_error(scale),
+                "ridge": output.ridge,
+                "ridge_guo2003": output.guo2003,
+                "brittle": brittle,
                 "seconds": time.perf_counter() - start,
             }
         )
+        if brittle:
+            return None
         if self.best is None or scores.beats(self.best[1], scale):
             self.best = plan, scores
+        return error
 
     def _memorises(self, grower: Grower, ridge: float) -> bool:
         """Whether the encoder has more than n/3 degrees of freedom: then every anchor fires on itself alone."""
-        if self.params.encoder_ridge != "auto":
+        if not self.free:
             return False
-        gram = grower.gram if grower.moments is not None else self.builder._at_input(grower)[1]
-        assert gram is not None
-        return gram.degrees_of_freedom(ridge) > self.found.distinct / 3
+        return self.trial.builder.input(grower).gram.degrees_of_freedom(ridge) > self.trial.found.distinct / 3
 
-    def _winner(self) -> tuple[Plan, Scored]:
+    def _winner(self) -> tuple[Plan, Scored | None]:
+        if self.best is None and self.table:  # nothing but brittle ones
+            return min(self.table, key=lambda row: row["error"])["plan"], None
         if self.best is None:
             raise ValueError(
                 "No network could be fitted: the numbers in X or y are too large or too small for their dtype. Rescale "
@@ -344,9 +522,30 @@ class _Search:
         return self.best
 
 
+def _then(*steps: Callable[[Array], Array] | None) -> Callable[[Array], Array]:
+    """One step after another; None is no step."""
+
+    def run(X: Array) -> Array:
+        for step in steps:
+            X = X if step is None else step(X)
+        return X
+
+    return run
+
+
 def _error_on_anchors(scores: Scored, scale: np.ndarray) -> float:
     neurons = (scores.weight > 0) & (scores.chooser == 0)
     return float(np.mean(scores.row_errors(scale)[neurons])) if neurons.any() else math.nan
+
+
+def _target_spread(rows: Rows, scale: np.ndarray) -> float:
+    """The squared error of predicting the mean."""
+    if rows.codes is not None:
+        share = np.bincount(rows.codes, weights=rows.weight, minlength=rows.n_classes) / rows.total_weight
+        return float(np.sum(share * (1 - share)))
+    assert rows.targets is not None
+    mean = np.average(rows.targets, axis=0, weights=rows.weight)
+    return float(np.sum(np.average(((rows.targets - mean) / scale) ** 2, axis=0, weights=rows.weight)))
 
 
 def _target_scale(rows: Rows) -> np.ndarray:

@@ -135,9 +135,12 @@ class StackedPILAE(_BaseStack):
     ----------
     depth : int or "auto", default="auto"
         Number of layers. "auto" grows until `growth` stops it or `max_depth` is reached.
-    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), int or list of int, default="auto"
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target), int or list of int, \
+default="auto"
         Neurons of each layer. "rank" is eq (18), r + alpha (d - r), alpha 0 by default. "decay" is eq (19), beta d,
-        beta 0.9 by default, and "auto" is the same. A list gives every layer's width and fixes the depth.
+        beta 0.9 by default. ("error", target) takes the smallest beta up to 0.9 whose relative squared
+        reconstruction error reaches the target (section III.A), and "auto" does so with 1e-3: as good as all of
+        the input. A list gives every layer's width and fixes the depth.
     max_depth : int, default=2
         The most layers that depth="auto" grows.
     growth : "rank" or float, default="rank"
@@ -270,7 +273,7 @@ class PILAutoencoder(_BaseStack):
 
     Parameters
     ----------
-    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta) or int, default="auto"
+    width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target) or int, default="auto"
         Number of neurons, by the rules of `StackedPILAE`.
     encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, input_scaling, keep_decoders
         How the layer is built, as in `StackedPILAE`.

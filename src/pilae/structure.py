@@ -14,10 +14,13 @@ from ._check import is_integer
 DECAY = 0.9
 """beta of eq (19): the paper's 784-705-634."""
 
+RECONSTRUCTION_TARGET = 1e-3
+"""width="auto": relative squared reconstruction error at which a layer is wide enough."""
+
 RANK_TOLERANCE = 0.01
 """growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
 
-HEAD_WIDTH_LIMIT = 4000
+HEAD_WIDTH_LIMIT = 5000
 """The widest head that head_width="auto" considers."""
 
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
@@ -53,17 +56,26 @@ def listed_widths(width: Any) -> list[int] | None:
 def layer_width(rule: Any, layer: int, d: int, rank: int) -> int:
     """Neurons of autoencoder number `layer` (from 0) on an input of d columns and the given rank.
 
-    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 unless ("rank", alpha) is given; "decay" and "auto" are
-    eq (19), p = beta d, with beta 0.9 unless ("decay", beta) is given.
+    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 unless ("rank", alpha) is given; "decay" is eq (19),
+    p = beta d, with beta 0.9 unless ("decay", beta) is given. That is the most for "auto" and ("error", target), which
+    are cut down to what the reconstruction needs (see `error_target`).
     """
     listed = listed_widths(rule)
     if listed is not None:
         return listed[layer]
     if is_integer(rule):
         return int(rule)
-    name, factor = rule if isinstance(rule, tuple) else (rule, 0.0 if rule == "rank" else DECAY)
+    given = isinstance(rule, tuple) and rule[0] != "error"
+    name, factor = rule if given else (rule, 0.0 if rule == "rank" else DECAY)
     p = rank + factor * (d - rank) if name == "rank" else factor * d
     return max(1, int(p))
+
+
+def error_target(rule: Any) -> float | None:
+    """The reconstruction error that beta of eq (19) is found from; None for rules that do not look at it."""
+    if isinstance(rule, tuple) and rule[0] == "error":
+        return float(rule[1])
+    return RECONSTRUCTION_TARGET if isinstance(rule, str) and rule == "auto" else None
 
 
 def width_bound(rule: Any, d: int) -> int:
@@ -86,8 +98,8 @@ def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
 
 def widest_head(distinct_rows: float) -> int:
     """The widest head that head_width="auto" considers: half the distinct rows, and no more than a fit in seconds
-    allows, 1,000 neurons and one for every 20 rows, at most 4,000."""
-    return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 20, HEAD_WIDTH_LIMIT)))
+    allows, 1,000 neurons and one for every 15 rows, at most 5,000."""
+    return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
 
 
 def formula_width(rank: int, n_rows: int) -> int:
