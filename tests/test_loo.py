@@ -122,11 +122,11 @@ def test_the_classifier_reports_it(weighted):
     w = np.random.default_rng(0).integers(1, 4, 90).astype(float) if weighted else np.ones(90)
     model = PILAEClassifier(width=[5], head_width=15, ridge=0.01).fit(X, y, sample_weight=w if weighted else None)
     Z = np.eye(3)[y]
-    loo, rows = model.head_.output.loo, model.loo_rows_
+    loo, rows = model.head_.output.loo, model.loo_predictions_.rows
     assert sorted(rows) == list(range(90))
     outputs = manual_loo(model, X, Z, w)[rows]
     np.testing.assert_allclose(loo.outputs, outputs, rtol=1e-8, atol=1e-9)
-    np.testing.assert_array_equal(model.loo_predictions_, outputs.argmax(1))
+    np.testing.assert_array_equal(model.loo_predictions_.predicted, outputs.argmax(1))
     assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y[rows], weights=loo.chooser))
     assert 60 <= np.sum(loo.chooser > 0) <= 75  # fifteen rows (and the next) are neurons
 
@@ -135,8 +135,9 @@ def test_the_regressor_reports_it():
     X, y = blobs(80)
     Z = np.stack([X[:, 0] * 100 + y, np.sin(X[:, 1])], axis=1)
     model = PILAERegressor(depth=0, head_width=20, ridge=0.01).fit(X, Z)
-    Z, outputs = Z[model.loo_rows_], manual_loo(model, X, Z, np.ones(80))[model.loo_rows_]
-    np.testing.assert_allclose(model.loo_predictions_, outputs, rtol=1e-8, atol=1e-9)
+    rows, predicted = model.loo_predictions_
+    Z, outputs = Z[rows], manual_loo(model, X, Z, np.ones(80))[rows]
+    np.testing.assert_allclose(predicted, outputs, rtol=1e-8, atol=1e-9)
     other = model.head_.output.loo.chooser > 0
     Z, outputs = Z[other], outputs[other]
     r2 = 1 - np.sum((Z - outputs) ** 2, axis=0) / np.sum((Z - Z.mean(0)) ** 2, axis=0)

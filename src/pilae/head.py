@@ -115,7 +115,7 @@ class Output:
     ridge: float
     route: str
     loo: Scored
-    scored_rows: np.ndarray | None
+    scored_rows: np.ndarray
     """Which training rows `loo` is about."""
     path: dict[float, float]
     """Squared leave-one-out error of every ridge tried (the lowest over widths)."""
@@ -203,6 +203,7 @@ def fit_output(
     moments = Moments(rows.space, product=rows.dtype)
     for block in rows.blocks(label, width):
         moments.add(features(block.X), block.Z, block.w)
+    assert scored.numbers is not None
     smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
     chooser, few = _chooser(scored, neurons), scored.first(CHOICE_ROWS)
     if nested:

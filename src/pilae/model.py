@@ -5,7 +5,7 @@ Thin on purpose: parameters in, functions of the other files called, attributes 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -42,6 +42,13 @@ def _head_has(method: str):
         return True
 
     return check
+
+
+class LeftOut(NamedTuple):
+    """Rows of the training data, and what is predicted for each by an output layer that has not seen it."""
+
+    rows: np.ndarray
+    predicted: np.ndarray
 
 
 class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -132,7 +139,6 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if isinstance(head, LinearHead):
             self.head_width_, self.ridge_ = head.width, head.output.ridge
             self.ridge_path_ = head.output.path
-            self.loo_rows_ = head.output.scored_rows
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
 
@@ -306,8 +312,9 @@ default="auto"
     loo_score_ : float
         Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
         weight of its repeats; rows that are neurons are left aside). Heads that are other estimators have none.
-    loo_rows_, loo_predictions_ : ndarray
-        The rows that were scored (the first of equal ones) and what the network predicts for each without it.
+    loo_predictions_ : LeftOut
+        `rows`: the row numbers that were scored (the first of equal rows); `predicted`: what the output layer fitted
+        without that row says about it.
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
@@ -453,7 +460,8 @@ default="auto"
                 loo = self.head_.output.loo
                 self.head_.calibration = fit_calibration(loo, multilabel)
                 decided = self._decide(loo.outputs)
-                self.loo_predictions_ = decided if multilabel else classes[decided]
+                left_out = decided if multilabel else classes[decided]
+                self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
                 hits = decided == self._decide(loo.targets)
                 self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.chooser))
         return self
@@ -601,7 +609,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
             )
             if isinstance(self.head_, LinearHead):
                 loo = self.head_.output.loo
-                self.loo_predictions_ = loo.outputs[:, 0] if self.flat_ else loo.outputs
+                left_out = loo.outputs[:, 0] if self.flat_ else loo.outputs
+                self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
                 self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
         return self
 
