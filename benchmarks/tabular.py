@@ -4,7 +4,8 @@
 
 Stratified 5-fold, raw columns, missing values filled by the median; the others get a StandardScaler. isolet_subset and
 the images have their official splits; pixels are divided by 255. Writes benchmarks/results/tabular.json, one method on
-one set after another, so that it can be stopped and continued: what is there is not measured again unless its set is named.
+one set after another, so that it can be stopped and continued: what is there is measured again only if its set is
+named.
 """
 
 import json

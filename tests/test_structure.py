@@ -47,6 +47,8 @@ def test_a_model_uses_it():
 
 
 def test_widest_head():
-    assert widest_head(100) == 50
+    assert widest_head(100) == 33
+    assert widest_head(600) == 250
+    assert widest_head(1000) == 500
     assert widest_head(10_000) == 1666
     assert widest_head(10**9) == 5000

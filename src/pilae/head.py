@@ -17,7 +17,17 @@ from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagona
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .linalg import Gram
-from .loo import Batches, RidgeFactors, Scored, WidthPath, best_ridge, best_width, leave_one_out, ridge_grid
+from .loo import (
+    EIGEN_WIDTH,
+    Batches,
+    RidgeFactors,
+    Scored,
+    WidthPath,
+    best_ridge,
+    best_width,
+    leave_one_out,
+    ridge_grid,
+)
 from .moments import Moments
 from .scaling import Scaling
 from .structure import Plan
@@ -217,7 +227,9 @@ def fit_output(
             _batches(few, features, scaling, width, chooser),
             chooser[: few.n],
             few.unit,
-            ridge_grid(smallest)[::2] if isinstance(ridge, str) else [max(float(ridge), smallest)],
+            ridge_grid(smallest)[:: 1 if width <= EIGEN_WIDTH else 2]
+            if isinstance(ridge, str)
+            else [max(float(ridge), smallest)],
             first=hidden.links + 1,
             near=near,
         )

@@ -306,10 +306,11 @@ def best_width(
 ) -> tuple[int, float, WidthPath]:
     """Width and ridge of lowest squared leave-one-out error: (width, ridge, the whole path).
 
-    The ridges are walked up from `near` (1e-3), then down; for the best one the smallest width that ties with
-    the best is taken. `chooser` and `unit` are those of the scored rows (see `Scored`).
+    The ridges are walked up from `near` (1e-3) as long as that does not hurt, then down as long as it helps; for the
+    best one the smallest width that ties with the best is taken. `chooser` and `unit` are those of the scored rows (see
+    `Scored`).
     """
-    count = float(np.sum(chooser / np.where(unit > 0, unit, 1.0)))
+    count = max(float(np.sum(chooser / np.where(unit > 0, unit, 1.0))), 1.0)
     means: dict[float, np.ndarray] = {}
 
     def evaluate(k: int) -> np.ndarray:
@@ -321,24 +322,26 @@ def best_width(
         means[ridges[k]] = np.average(rows, axis=0, weights=chooser)
         return rows
 
-    def lowest(k: int) -> float:
-        return float(means[ridges[k]].min())
+    def better(k: int, rows: np.ndarray, other: int, other_rows: np.ndarray) -> bool:
+        """Whether the best width at ridge k beats that at the other one."""
+        mine, theirs = means[ridges[k]], means[ridges[other]]
+        if not np.isfinite(mine).all() or not np.isfinite(theirs).all():
+            return bool(np.isfinite(mine).all())
+        gain = other_rows[:, int(np.argmin(theirs))] - rows[:, int(np.argmin(mine))]
+        mean = float(np.average(gain, weights=chooser))
+        return mean > TIE * (np.average((gain - mean) ** 2, weights=chooser) / count) ** 0.5
 
     k = start = _nearest(ridges, near or 1e-3)
     rows = evaluate(k)
-    for step in (1, -1):
-        while 0 <= k + step < len(ridges) and (step == 1 or k <= start):
-            candidate = evaluate(k + step)
-            if lowest(k + step) > lowest(k) or (step == -1 and lowest(k + step) == lowest(k)):
-                break
-            k, rows = k + step, candidate
+    while k + 1 < len(ridges) and not better(k, rows, k + 1, up := evaluate(k + 1)):
+        k, rows = k + 1, up
+    while k == start and start > 0 and better(start - 1, down := evaluate(start - 1), start, rows):
+        k, start, rows = k - 1, start - 1, down
     mean = means[ridges[k]]
     if not np.isfinite(mean).all():
         return int(factors.G.shape[0]), ridges[k], WidthPath(first, means)
     best = int(np.argmin(mean))
     gain = rows[:, : best + 1] - rows[:, best : best + 1]
-    spread = np.sqrt(
-        np.average((gain - (mean[: best + 1] - mean[best])) ** 2, axis=0, weights=chooser) / max(count, 1.0)
-    )
+    spread = np.sqrt(np.average((gain - (mean[: best + 1] - mean[best])) ** 2, axis=0, weights=chooser) / count)
     tie = np.flatnonzero(mean[: best + 1] - mean[best] <= TIE * spread)
     return first + int(tie[0]), ridges[k], WidthPath(first, dict(sorted(means.items())))

@@ -268,8 +268,8 @@ default="auto"
         the features, which are then held whole.
     head_width : int, "auto" or "formula", default="auto"
         Hidden neurons of the SHLN. "auto" takes the width of lowest squared leave-one-out error of all widths up to
-        half the distinct rows, 1,000 and one for every 15 rows, or 5,000, whichever is least. "formula" is eqs (30)
-        and (31), refitted on the paper's data.
+        half the distinct rows (a third of few), 1,000 and one for every 15 rows, or 5,000, whichever is least.
+        "formula" is eqs (30) and (31), refitted on the paper's data.
     head_encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         The same for the head alone, where it is to be another than `encoder_ridge`.
     head_anchors : {"auto", "rows", "pairs"}, default="auto"

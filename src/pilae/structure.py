@@ -97,9 +97,13 @@ def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
 
 
 def widest_head(distinct_rows: float) -> int:
-    """The widest head that head_width="auto" considers: half the distinct rows, and no more than a fit in seconds
-    allows, 1,000 neurons and one for every 15 rows, at most 5,000."""
-    return max(1, int(min(distinct_rows / 2, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
+    """The widest head that head_width="auto" considers.
+
+    Half the distinct rows, of fewer than 700 only a third (rows that are neurons choose nothing, and some must), and
+    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most 5,000.
+    """
+    share = min(max(distinct_rows / 3, distinct_rows - 350), distinct_rows / 2)
+    return max(1, int(min(share, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
 
 
 def formula_width(rank: int, n_rows: int) -> int:
