@@ -10,7 +10,7 @@ from pilae.linalg import (
     DualGram,
     PrimalGram,
     Triangle,
-    add_to_triangle,
+    TriangleSum,
     pseudoinverse,
     rank_cutoff,
     ridge_solve,
@@ -31,12 +31,22 @@ def problem(request):
     return from_svd(n, d, s)
 
 
+def triangle(*blocks, weight=None):
+    """The triangle of the blocks, each a sum of its own until they are merged."""
+    sums = [TriangleSum() for _ in blocks]
+    for total, block in zip(sums, blocks, strict=True):
+        total.add(block, weight)
+    for total in sums[1:]:
+        sums[0].merge(total)
+    return sums[0].R
+
+
 def spectra(X, library):
     """Every route to the same answers."""
     x = library(X)
     yield PrimalGram(library(X.T @ X))
     yield DualGram(x)
-    yield Triangle(add_to_triangle(add_to_triangle(None, x[:5, :]), x[5:, :]))
+    yield Triangle(triangle(x[:5, :], x[5:, :]))
 
 
 def test_every_route_gives_rank_singular_values_and_pseudoinverse(problem, library):
@@ -77,7 +87,7 @@ def test_weights_mean_repeated_rows():
     k = np.array([1, 2, 3, 1, 1, 2])
     weighted, repeated = DualGram(X, k.astype(float)), DualGram(X.repeat(k, axis=0))
     close(weighted.pinv_rows(X, 1e-3), repeated.pinv_rows(X, 1e-3), condition=1e4)
-    R = Triangle(add_to_triangle(None, X, k.astype(float)))
+    R = Triangle(triangle(X, weight=k.astype(float)))
     close(R.pinv_rows(X, 0.0), repeated.pinv_rows(X, 0.0), condition=1e4)
 
 
@@ -90,7 +100,7 @@ def test_triangle_sees_what_a_gram_cannot():
     X = from_svd(60, 10, np.logspace(0, -10, 10))[0]
     assert PrimalGram(X.T @ X).rank < 10
     assert not PrimalGram(X.T @ X).well_conditioned()
-    exact = Triangle(add_to_triangle(None, X))
+    exact = Triangle(triangle(X))
     assert exact.rank == 10
     close(exact.pinv_rows(X, 0.0), np.linalg.pinv(X, rcond=1e-14), condition=1e10)
 

@@ -328,6 +328,20 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
     return classes, codes, False
 
 
+def check_new_labels(estimator: Any, y: Any, n: int) -> np.ndarray:
+    """Labels of rows that come after `fit`: one a row, of any classes."""
+    need_y(estimator, y)
+    values = np.asarray(plain_labels(y))
+    if values.ndim == 0:
+        _check_length(values, n)
+    if values.dtype.kind == "f":
+        _check_finite(values, "y", type(estimator).__name__)
+    check_classification_targets(values)
+    labels = column_or_1d(values, warn=True)
+    _check_length(labels, n)
+    return labels
+
+
 def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
     """Targets of a regressor: (float64, n x m, in NumPy; whether y was one-dimensional)."""
     need_y(estimator, y)

@@ -56,6 +56,11 @@ class _Keeper:
         if self.waiting > max(self.capacity, 8192):
             self.settle()
 
+    def merge(self, other: _Keeper) -> None:
+        """Add what another keeper was offered."""
+        for columns in other.kept:
+            self.add(*columns)
+
     def settle(self) -> tuple[np.ndarray, ...]:
         """Reduce what was offered to what may still be chosen."""
         if not self.kept:
@@ -100,10 +105,11 @@ class Spread(_Keeper):
 
 
 class First(_Keeper):
-    """The first rows read: `anchors="first"`, the paper's choice."""
+    """The first rows: `anchors="first"`, the paper's choice."""
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (keys[: self.capacity], *(column[: self.capacity] for column in columns))
+        order = np.argsort(columns[-1])[: self.capacity]  # parts of the data may arrive in any order
+        return (keys[order], *(column[order] for column in columns))
 
     def rows(self) -> np.ndarray:
         return self.settle()[2]

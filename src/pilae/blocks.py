@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -25,12 +25,26 @@ WHOLE_BYTES = 2**30
 
 
 class Block(NamedTuple):
-    """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number."""
+    """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number.
+
+    `codes` are class numbers and `unit` the weight that leaving one row out takes away, in NumPy, where there are any.
+    """
 
     X: Array
     Z: Array
     w: Array
     start: int
+    codes: np.ndarray | None = None
+    unit: np.ndarray | None = None
+
+
+class Additive(Protocol):
+    """A sum over rows: what two parts of the rows give can be merged."""
+
+    def merge(self, other: Any) -> None: ...
+
+
+Total = TypeVar("Total", bound=Additive)
 
 
 class Rows:
@@ -120,6 +134,15 @@ class Rows:
             yield self._block(slice(start, min(start + step, self.n)), start)
         self.progress.update(label, self.n, self.n)
 
+    def total(
+        self, make: Callable[[], Total], add: Callable[[Total, Block], None], label: str, width: int = 0
+    ) -> Total:
+        """One pass over the data: an empty sum from `make`, to which `add` adds every block."""
+        total = make()
+        for block in self.blocks(label, width):
+            add(total, block)
+        return total
+
     def map(self, f: Callable[[Array], Array], width: int) -> Array:
         """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
         home = space_of(self.X)
@@ -156,7 +179,7 @@ class Rows:
             setattr(new, name, None if value is None else value[:count])
         return new
 
-    def take(self, rows: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray, weight: np.ndarray | None = None, unit: np.ndarray | None = None) -> Rows:
         """The chosen rows with other weights, as a source of their own (copied: they are few)."""
         new = Rows(
             take_rows(self.X, rows),
@@ -173,13 +196,19 @@ class Rows:
         new.numbers = rows
         return new
 
-    def take_dense(self, rows: np.ndarray) -> Array:
-        """The chosen rows as one dense array, in the order given."""
-        return self._dense(take_rows(self.X, rows))
+    def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
+        """For each (row numbers, their weights, their units) what `take` gives."""
+        return [self.take(*which) for which in chosen]
+
+    def dense(self) -> Array:
+        """All rows of a sample as one dense array."""
+        return self._dense(self.X)
 
     def _block(self, part: slice, start: int) -> Block:
         w = None if self.weight is None else self.space.asarray(self.weight[part], "float64")
-        return Block(self._dense(self.X[part, :]), self._targets(part), w, start)
+        codes = None if self.codes is None else self.codes[part]
+        unit = None if self.unit is None else self.unit[part]
+        return Block(self._dense(self.X[part, :]), self._targets(part), w, start, codes, unit)
 
     def _dense(self, X: Any) -> Array:
         if scipy.sparse.issparse(X):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .activations import ACTIVATIONS
-from .blocks import Rows
+from .blocks import Block, Rows
 from .linalg import Gram
 from .loo import (
     EIGEN_WIDTH,
@@ -133,6 +134,8 @@ class Output:
     """What eq (3) would have taken, where it was asked for."""
     width_path: WidthPath | None = None
     moments: Moments | None = None
+    solved: bool = True
+    """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
 
     def __call__(self, F: Array) -> Array:
         return F @ self.coef + self.intercept
@@ -210,9 +213,12 @@ def fit_output(
     """
 
     features = _features(network, hidden)
-    moments = Moments(rows.space, product=rows.dtype)
-    for block in rows.blocks(label, width):
-        moments.add(features(block.X), block.Z, block.w)
+    moments = rows.total(
+        partial(Moments, rows.space, product=rows.dtype),
+        partial(_add_features, _features(network, hidden)),
+        label,
+        width,
+    )
     assert scored.numbers is not None
     smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
     chooser, few = _chooser(scored, neurons), scored.first(CHOICE_ROWS)
@@ -251,10 +257,10 @@ def fit_output(
             factors, [value], moments.mean_b, _batches(scored, features, scaling, width, chooser, once=True)
         )
     path = path or {value: loo.squared_error(scale)}
-    coef = factors.at(value).coefficients() * scaling.inverse[:, None]
+    coef, intercept = _solution(factors, value, scaling, moments, rows.dtype)
     output = Output(
-        coef=rows.space.asarray(coef, rows.dtype),
-        intercept=rows.space.asarray(moments.mean_b - moments.mean_a @ coef, rows.dtype),
+        coef=coef,
+        intercept=intercept,
         ridge=value,
         route=factors.route,
         loo=loo,
@@ -265,6 +271,46 @@ def fit_output(
         moments=moments if keep else None,
     )
     return LinearHead(hidden, output)
+
+
+def solve_output(head: LinearHead, dtype: str) -> None:
+    """Solve the output layer anew from its sums, at the ridge it has; means and scales are those of the sums."""
+    moments, output = head.output.moments, head.output
+    assert moments is not None
+    scaling, G, C = _standardised(moments, head.hidden)
+    factors = RidgeFactors(G, C, moments.weight, nested=True)
+    output.coef, output.intercept = _solution(factors, output.ridge, scaling, moments, dtype)
+    output.route, output.solved = factors.route, True
+
+
+def definite(head: LinearHead, moments: Moments) -> bool:
+    """Whether these sums can be those of rows: a Gram matrix has no negative direction."""
+    _, G, _ = _standardised(moments, head.hidden)
+    return cholesky(plus_diagonal(G, SMALLEST_RIDGE[moments.product] * 1e-3 * moments.weight)) is not None
+
+
+def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows, neurons: np.ndarray) -> Scored:
+    """Leave-one-out of the output layer as it is now, on rows that are in its sums."""
+    moments = head.output.moments
+    assert moments is not None
+    scaling, G, C = _standardised(moments, head.hidden)
+    factors = RidgeFactors(G, C, moments.weight, nested=True)
+    batches = _batches(scored, features, scaling, int(G.shape[0]), _chooser(scored, neurons), once=True)
+    [loo] = leave_one_out(factors, [head.output.ridge], moments.mean_b, batches)
+    return loo
+
+
+def _solution(
+    factors: RidgeFactors, ridge: float, scaling: Scaling, moments: Moments, dtype: str
+) -> tuple[Array, Array]:
+    """(coefficients, intercept) on features as they come, neither centred nor scaled."""
+    coef = factors.at(ridge).coefficients() * scaling.inverse[:, None]
+    asarray = moments.space.asarray
+    return asarray(coef, dtype), asarray(moments.mean_b - moments.mean_a @ coef, dtype)
+
+
+def _add_features(features: Callable[[Array], Array], moments: Moments, block: Block) -> None:
+    moments.add(features(block.X), block.Z, block.w)
 
 
 def _features(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:

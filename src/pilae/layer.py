@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import ACTIVATIONS
-from .blocks import Rows
-from .linalg import Gram, Triangle, add_to_triangle, ridge_solve
+from .blocks import Block, Rows
+from .linalg import Gram, Triangle, TriangleSum, ridge_solve
 from .moments import Moments
 
 
@@ -23,6 +24,18 @@ class LayerSpec(NamedTuple):
     gain: tuple[float, float] | None
     decoder_ridge: float
     keep_decoder: bool
+    keep_statistics: bool = False
+
+
+@dataclass
+class Statistics:
+    """What `updated_layer` needs: the sums behind a decoder, the encoder they were taken under, and what tying did."""
+
+    moments: Moments
+    encoder: Array
+    decoder_ridge: float
+    factor: float
+    """The encoder after tying is the transposed decoder times this."""
 
 
 @dataclass
@@ -57,6 +70,7 @@ class Layer:
     passes: int = 0
     decoder: Array | None = None
     decoder_bias: Array | None = None
+    statistics: Statistics | None = None
 
     def __call__(self, X: Array) -> Array:
         return ACTIVATIONS[self.activation](X @ self.weights)
@@ -74,10 +88,8 @@ class Layer:
 
 def exact_gram(rows: Rows, inputs: Callable[[Array], Array], label: str) -> Triangle:
     """The spectrum of the layer's input by a blockwise QR: one more pass, full accuracy."""
-    R = None
-    for block in rows.blocks(label):
-        R = add_to_triangle(R, inputs(block.X), block.w)
-    return Triangle(R, rows.total_weight)
+    total = rows.total(TriangleSum, lambda total, block: total.add(inputs(block.X), block.w), label)
+    return Triangle(total.R, rows.total_weight)
 
 
 def fit_layer(
@@ -122,23 +134,28 @@ def fit_layer(
         W = gram.pinv_rows(anchors[:width, :], spec.encoder_ridge)  # (20), (21)
         route = gram.route
     if spec.gain is not None:
-        W = _rescaled(W, gram, spec.gain[0])
+        W = W * _factor(W, gram, spec.gain[0])
 
-    moments = Moments(space, shifted=False, product=rows.dtype)
     W_block = space.asarray(W, rows.dtype)
-    for block in rows.blocks(f"{name}: decoder", width):
+
+    def add(moments: Moments, block: Block) -> None:
         X = inputs(block.X)
         moments.add(f(X @ W_block), X, block.w)
+
+    empty = partial(Moments, space, shifted=False, product=rows.dtype)
+    moments = rows.total(empty, add, f"{name}: decoder", width)
     if target is not None:
         width = _narrowest(moments, spec.decoder_ridge, target)
         moments = moments.leading(width)
     W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge)
 
-    W = W_d.mT  # tied weights: W_e = W_d'
-    if spec.gain is not None:
-        W = _rescaled(W, gram, spec.gain[1])
+    tied = W_d.mT  # tied weights: W_e = W_d'
+    factor = 1.0 if spec.gain is None else _factor(tied, gram, spec.gain[1])
+    statistics = None
+    if spec.keep_statistics:
+        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, factor)
     return Layer(
-        weights=contiguous(space.asarray(W, rows.dtype)),
+        weights=contiguous(space.asarray(factor * tied, rows.dtype)),
         activation=spec.activation,
         width=width,
         rank=rank,
@@ -147,6 +164,31 @@ def fit_layer(
         decoder_route=decoder_route,
         seconds=time.perf_counter() - start,
         passes=rows.passes - passes,
+        statistics=statistics,
+    )
+
+
+def updated_layer(layer: Layer, rows: Rows, inputs: Callable[[Array], Array]) -> Layer:
+    """The layer after more rows: its decoder is that of all of them (recursive least squares), its tied encoder
+    follows. Exact for a layer on the input; above it earlier rows were summed under earlier inputs."""
+    kept = layer.statistics
+    if kept is None:
+        raise ValueError("update='all' needs the sums of the layers: fit again with keep_statistics=True.")
+    f = ACTIVATIONS[layer.activation]
+
+    def add(moments: Moments, block: Block) -> None:
+        X = inputs(block.X)
+        moments.add(f(X @ kept.encoder), X, block.w)
+
+    moments = kept.moments.copy()
+    moments.merge(rows.total(moments.like, add, "decoder", layer.width))
+    W_d, error, route = _decoder(moments, kept.decoder_ridge)
+    return replace(
+        layer,
+        weights=contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype)),
+        reconstruction_error=error,
+        decoder_route=route,
+        statistics=replace(kept, moments=moments),
     )
 
 
@@ -154,10 +196,12 @@ def output_moments(rows: Rows, inputs: Callable[[Array], Array], layer: Layer, s
     """Moments of a fitted layer's output: the next layer's Gram, and the kept decoder, in one pass."""
     start, passes = time.perf_counter(), rows.passes
     # float64 products: the next layer reads a pseudoinverse off this Gram
-    moments = Moments(rows.space, product="float64")
-    for block in rows.blocks(f"{name}: features", layer.width):
+
+    def add(moments: Moments, block: Block) -> None:
         X = inputs(block.X)
         moments.add(layer(X), X if spec.keep_decoder else None, block.w)
+
+    moments = rows.total(partial(Moments, rows.space), add, f"{name}: features", layer.width)
     if spec.keep_decoder:
         # with a bias: features are far from zero, and a ridge on their mean would shrink what they say
         G, C = moments.gram(centred=True), moments.cross(centred=True)
@@ -200,7 +244,7 @@ def _mean_diagonal(G: Array) -> float:
     return float(space_of(G).xp.sum(diagonal(G))) / G.shape[0]
 
 
-def _rescaled(W: Array, gram: Gram, rms: float) -> Array:
-    """One global scale: root-mean-square of the pre-activations X W becomes `rms`."""
+def _factor(W: Array, gram: Gram, rms: float) -> float:
+    """One global scale: with it the root-mean-square of the pre-activations X W becomes `rms`."""
     now = (float(space_of(W).xp.sum(gram.quadratic(W))) / (gram.weight * W.shape[1])) ** 0.5
-    return W * (rms / now) if now > 0 else W
+    return rms / now if now > 0 else 1.0

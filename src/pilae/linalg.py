@@ -202,15 +202,26 @@ Gram = PrimalGram | DualGram | Triangle
 """Whatever answers the questions about a layer's input."""
 
 
-def add_to_triangle(R: Array | None, X: Array, weight: Array = None) -> Array:
-    """The triangle R of the rows seen so far and a further block X (float64)."""
-    xp = namespace(X)
-    X = xp.astype(X, xp.float64, copy=False)
-    if weight is not None:
-        X = X * xp.sqrt(weight)[:, None]
-    if R is not None:
-        X = xp.concat([R, X], axis=0)
-    return xp.linalg.qr(X, mode="reduced")[1]
+class TriangleSum:
+    """The triangle R of rows seen so far, R'R = X'wX, by QR of one block after another (float64)."""
+
+    def __init__(self) -> None:
+        self.R: Array | None = None
+
+    def add(self, X: Array, weight: Array = None) -> None:
+        xp = namespace(X)
+        X = xp.astype(X, xp.float64, copy=False)
+        if weight is not None:
+            X = X * xp.sqrt(weight)[:, None]
+        self._fold(X)
+
+    def merge(self, other: TriangleSum) -> None:
+        if other.R is not None:
+            self._fold(other.R)
+
+    def _fold(self, X: Array) -> None:
+        xp = namespace(X)
+        self.R = xp.linalg.qr(X if self.R is None else xp.concat([self.R, X], axis=0), mode="reduced")[1]
 
 
 def pseudoinverse(X: Array) -> tuple[Array, int]:

@@ -28,8 +28,10 @@ from ._progress import Progress
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .head import EstimatorHead, LinearHead, fit_calibration, residual_quantiles
+from .loo import Scored
 from .search import fit_network
 from .stack import layer_number
+from .update import UpdateMixin, Wider
 
 
 def _head_has(method: str):
@@ -51,7 +53,7 @@ class LeftOut(NamedTuple):
     predicted: np.ndarray
 
 
-class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What classifier and regressor share."""
 
     def __init__(
@@ -134,6 +136,7 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         head = result.head
         self.network_, self.layers_, self.head_ = result.network, result.network.layers, head
         self.search_ = result.table
+        self.approximate_ = self.loo_is_stale_ = False
         self.n_passes_ = rows.passes
         self._n_features_out = self.layers_[-1].width if self.layers_ else rows.d
         if isinstance(head, LinearHead):
@@ -156,18 +159,13 @@ class _BasePILAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         widths = [layer.width for layer in self.layers_]
         return max([self.n_features_in_, getattr(self, "head_width_", 0), *widths])
 
-    def _fitted_head(self) -> Any:
-        """The LinearHead or EstimatorHead."""
-        check_is_fitted(self)
-        return self.head_
-
     def _scores(self, X: Any, method: str) -> Array:
         """Outputs of a linear head, one column per class or target."""
-        rows, head = self._rows(X, method), self._fitted_head()
+        rows, head = self._rows(X, method), self._current_head()
         return rows.map(lambda block: head.scores(self.network_(block)), self._widest)
 
     def _ask_estimator(self, method: str, X: Any) -> Any:
-        rows, head = self._rows(X, method), self._fitted_head()
+        rows, head = self._rows(X, method), self._current_head()
         ask = getattr(head, method, None) or getattr(head.estimator, method)
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
@@ -325,6 +323,13 @@ default="auto"
         (`error`) and on those that are, the standard error, the output ridge it got and the one eq (3) would have
         given, whether it is brittle (worse than the mean on rows that are neurons: never chosen), seconds, and
         whether it was chosen. Empty without search.
+    loo_is_stale_ : bool
+        Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
+        (`recalibrate` brings them up to date).
+    approximate_ : bool
+        Whether `partial_fit(update="all")` has made the sums approximate.
+    network_hash_ : str
+        Equal for models of one network, which alone can be merged.
     n_passes_ : int
         Passes over the data.
 
@@ -443,7 +448,7 @@ default="auto"
                 X,
                 space_for(X, self.device),
                 codes=None if multilabel else codes,
-                n_classes=len(classes),
+                n_classes=0 if multilabel else len(classes),
                 targets=codes if multilabel else None,
                 weight=w,
                 unit=unit,
@@ -457,14 +462,62 @@ default="auto"
             if isinstance(self.head_, EstimatorHead) and not multilabel:
                 self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
             if isinstance(self.head_, LinearHead):
-                loo = self.head_.output.loo
-                self.head_.calibration = fit_calibration(loo, multilabel)
-                decided = self._decide(loo.outputs)
-                left_out = decided if multilabel else classes[decided]
-                self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
-                hits = decided == self._decide(loo.targets)
-                self.loo_score_ = float(np.average(hits.all(axis=1) if multilabel else hits, weights=loo.chooser))
+                self._set_loo(self.head_.output.loo)
         return self
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
+        """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. A class nobody announced is a new output, as if it had been there from the start.
+        classes : array-like, optional
+            Classes that later calls will bring.
+        update : {"head", "all"}, default="head"
+            "all" is the paper's incremental PILAE: the decoders of the layers follow by recursive least squares, and
+            the tied encoders with them. It is approximate, because earlier rows were summed under earlier features;
+            after it `forget` and `merge` are refused.
+
+        Returns
+        -------
+        self
+        """
+        self._partial_fit(X, y, classes, sample_weight, update)
+        return self
+
+    def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
+        """Rows for an update, and the classes they bring."""
+        rows = self._rows(X, "partial_fit")
+        w = _check.check_weight(sample_weight, rows.n)
+        wider, codes = None, None
+        if self.multilabel_:
+            _, targets, multilabel = _check.check_labels(self, y, rows.n, w)
+            if not multilabel or targets.shape[1] != len(self.classes_):
+                raise ValueError(f"y must be a 0/1 matrix of {len(self.classes_)} columns, one for each label.")
+            rows.targets = targets
+        else:
+            labels = _check.check_new_labels(self, y, rows.n)
+            there = labels if w is None else labels[w > 0]
+            wider = self._wider(there if classes is None else np.concatenate([there, np.asarray(classes)]))
+            known = self.classes_ if wider is None else wider.classes
+            codes = np.clip(np.searchsorted(known, labels), 0, len(known) - 1)
+            rows.codes, rows.n_classes = codes, len(known)
+        rows.unit = None if w is None else np.minimum(w, 1.0)
+        rows.weight = w
+        if isinstance(self.class_weight, dict):
+            factor = np.array([self.class_weight.get(label, 1.0) for label in known.tolist()])[codes]
+            rows.weight, rows.unit = (factor if v is None else v * factor for v in (rows.weight, rows.unit))
+        return rows, wider
+
+    def _set_loo(self: Any, loo: Scored) -> None:
+        self.head_.calibration = fit_calibration(loo, self.multilabel_)
+        decided = self._decide(loo.outputs)
+        left_out = decided if self.multilabel_ else self.classes_[decided]
+        self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
+        hits = decided == self._decide(loo.targets)
+        self.loo_score_ = float(np.average(hits.all(axis=1) if self.multilabel_ else hits, weights=loo.chooser))
+        self.loo_is_stale_ = False
 
     def _weights(self, classes, codes, multilabel, w):
         """Row weights with class weights, and the weight that leaving one row out takes away."""
@@ -497,7 +550,7 @@ default="auto"
         -------
         array of shape (n_samples,) or (n_samples, n_labels), in X's library where the classes are numbers
         """
-        if isinstance(self._fitted_head(), EstimatorHead):
+        if isinstance(self._current_head(), EstimatorHead):
             return self._ask_estimator("predict", X)
         numbers = self._decide(self._scores(X, "predict"))
         if self.multilabel_:
@@ -507,7 +560,7 @@ default="auto"
     @available_if(_head_has("decision_function"))
     def decision_function(self, X) -> Array:
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
-        if isinstance(self._fitted_head(), EstimatorHead):
+        if isinstance(self._current_head(), EstimatorHead):
             return self._ask_estimator("decision_function", X)
         scores = self._scores(X, "decision_function")
         if len(self.classes_) == 2 and not self.multilabel_:
@@ -521,9 +574,9 @@ default="auto"
         Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs, or go through a
         multinomial logistic map fitted on those where that has the lower log-loss on held-out rows.
         """
-        if isinstance(self._fitted_head(), EstimatorHead):
+        if isinstance(self._current_head(), EstimatorHead):
             return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
-        return self._fitted_head().calibration(self._scores(X, "predict_proba"), self.multilabel_)
+        return self._current_head().calibration(self._scores(X, "predict_proba"), self.multilabel_)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets)."""
@@ -608,15 +661,46 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
                 rows, Y[:, 0] if self.flat_ else Y, self._head_fit_params(w, fit_params, given=w is not None)
             )
             if isinstance(self.head_, LinearHead):
-                loo = self.head_.output.loo
-                left_out = loo.outputs[:, 0] if self.flat_ else loo.outputs
-                self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
-                self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
+                self._set_loo(self.head_.output.loo)
         return self
+
+    def partial_fit(self, X, y=None, sample_weight=None, update="head"):
+        """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        update : {"head", "all"}, default="head"
+            As in `PILAEClassifier.partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._partial_fit(X, y, None, sample_weight, update)
+        return self
+
+    def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
+        """Rows for an update."""
+        rows = self._rows(X, "partial_fit")
+        w = _check.check_weight(sample_weight, rows.n)
+        rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
+        rows.targets, _ = _check.check_targets(self, y, rows.n)
+        m = int(self.head_.output.coef.shape[1])
+        if rows.targets.shape[1] != m:
+            raise ValueError(f"y has {rows.targets.shape[1]} columns, but the model was fitted on {m}.")
+        return rows, None
+
+    def _set_loo(self: Any, loo: Scored) -> None:
+        left_out = loo.outputs[:, 0] if self.flat_ else loo.outputs
+        self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
+        self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
+        self.loo_is_stale_ = False
 
     def predict(self, X) -> Array:
         """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
-        if isinstance(self._fitted_head(), EstimatorHead):
+        if isinstance(self._current_head(), EstimatorHead):
             return self._ask_estimator("predict", X)
         scores = self._scores(X, "predict")
         return scores[:, 0] if self.flat_ else scores
@@ -636,7 +720,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         -------
         array of shape (n_samples, 2) or (n_samples, n_outputs, 2): lower and upper ends
         """
-        head = self._fitted_head()
+        head = self._current_head()
         if isinstance(head, EstimatorHead):
             raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
         if not _check.is_number(coverage) or not 0 < coverage < 1:

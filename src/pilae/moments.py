@@ -52,6 +52,8 @@ class Moments:
         self.space, self.shifted, self.product, self.full = space, shifted, product, full
         self.count = 0
         self.weight = 0.0
+        self.held = False
+        """Whether the shift stays what it is although nothing is in yet."""
         self.shift_a: Array = None
         self.shift_b: Array = None
         self.sum_a: Array = None
@@ -68,7 +70,10 @@ class Moments:
 
     def remove(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
-        gone = self._of(A, B, weight)
+        self.subtract(self._of(A, B, weight))
+
+    def subtract(self, gone: Moments) -> None:
+        """Take out the rows of another Moments, about the same shift (see `like`)."""
         slack = 1e-9 * self.weight
         if gone.count > self.count or gone.weight > self.weight + slack:
             raise ValueError(
@@ -93,7 +98,33 @@ class Moments:
         if other.count:
             if self.count == 0:
                 self.shift_a, self.shift_b = other.shift_a, other.shift_b
-            self._accumulate(other._about(self.shift_a, self.shift_b), 1.0)
+            same = other.shift_a is self.shift_a and other.shift_b is self.shift_b
+            self._accumulate(other if same else other._about(self.shift_a, self.shift_b), 1.0)
+
+    def like(self) -> Moments:
+        """An empty Moments about the same shift."""
+        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
+        new.shift_a, new.shift_b, new.held = self.shift_a, self.shift_b, self.shift_a is not None
+        return new
+
+    def copy(self) -> Moments:
+        """The same rows; nothing is shared that is ever changed in place."""
+        new = self.like()
+        new.merge(self)
+        new.largest = self.largest
+        return new
+
+    def arranged(self, columns: list[int | None]) -> Moments:
+        """The same rows with these columns of B; None is a column of zeros, as if it had always been there."""
+        xp, device = self.space
+        new = self.copy()
+        for name in ("shift_b", "sum_b", "bb", "ab"):
+            old = getattr(self, name)
+            if old is not None:
+                zeros = xp.zeros(old.shape[:-1], dtype=xp.float64, device=device)
+                parts = [zeros if k is None else old[..., k] for k in columns]
+                setattr(new, name, xp.stack(parts, axis=-1))
+        return new
 
     @property
     def mean_a(self) -> Array:
@@ -156,7 +187,7 @@ class Moments:
         else:
             weight = space.asarray(weight, "float64")
             new.count, new.weight = int(xp.sum(xp.astype(weight > 0, xp.int64))), float(xp.sum(weight))
-        if self.count == 0:
+        if self.count == 0 and not self.held:
             self.shift_a = self._first_shift(A, weight, new.weight)
             self.shift_b = None if B is None else self._first_shift(B, weight, new.weight)
         new.shift_a, new.shift_b = self.shift_a, self.shift_b

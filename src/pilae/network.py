@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from . import _check, structure
 from ._arrays import Array, Space, to_numpy
 from .anchors import First, Sample, Spread, row_keys, with_targets
-from .blocks import Rows
+from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
 from .linalg import DualGram, Gram, PrimalGram
 from .moments import Moments
@@ -52,8 +53,10 @@ class Survey:
     """What the first pass over the rows finds."""
 
     moments: Moments
-    anchors: np.ndarray
-    """Row numbers, in order: the first p are the anchors of a layer of p neurons."""
+    targets: Moments
+    """Means and variances of the targets (0/1 for classes)."""
+    anchors: Array
+    """The anchor rows, in order: the first p are the anchors of a layer of p neurons."""
     scored: Rows | None
     """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats; the first m of
     them are the sample of m rows."""
@@ -65,6 +68,44 @@ class Survey:
     """Distinct rows of positive weight: counted as far as `COUNTED_ROWS` and the anchors go, estimated beyond."""
     all_counted: bool
     """Whether that count is complete."""
+
+
+class _FirstPass:
+    """Everything the first pass adds up."""
+
+    def __init__(
+        self, space: Space, full: bool, seed: int, counted: int, n_classes: int, sizes: dict[str, int]
+    ) -> None:
+        self.seed = seed
+        self.moments = Moments(space, full=full)
+        self.targets = Moments(space, full=False)
+        self.spread, self.first = Spread(counted, n_classes), First(sizes["anchors"])
+        self.scored, self.fitted, self.searched = (Sample(sizes[name]) for name in ("scored", "fitted", "searched"))
+
+    def add(self, block: Block) -> None:
+        self.moments.add(block.X, None, block.w)
+        keys = row_keys(block.X, self.seed)
+        pairs = keys
+        if block.Z is not None:
+            self.targets.add(block.Z, None, block.w)
+            pairs = with_targets(keys, row_keys(block.Z, self.seed))
+        index = np.arange(block.start, block.start + len(keys))
+        codes = np.zeros(len(keys), np.int64) if block.codes is None else block.codes
+        w = np.ones(len(keys)) if block.w is None else to_numpy(block.w)
+        unit = np.ones(len(keys)) if block.unit is None else block.unit
+        if block.w is not None:
+            there = w > 0
+            keys, index, codes, w = keys[there], index[there], codes[there], w[there]
+            pairs, unit = pairs[there], unit[there]
+        self.spread.add(keys, codes, index)
+        self.first.add(keys, codes, index)
+        for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
+            if sample.capacity:
+                sample.add_salted(which, index, w, unit)
+
+    def merge(self, other: _FirstPass) -> None:
+        for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):
+            getattr(self, name).merge(getattr(other, name))
 
 
 def survey(
@@ -79,43 +120,33 @@ def survey(
     """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on."""
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
-    moments = Moments(rows.space, product="float64", full=not rows.dual)
     counted = max(capacity, structure.COUNTED_ROWS)
-    spread, first = Spread(counted, rows.n_classes), First(capacity)
-    scored, fitted, searched = Sample(n_scored), Sample(fit_rows or 0), Sample(search_rows or 0)
-    for block in rows.blocks("reading the rows"):
-        moments.add(block.X, None, block.w)
-        keys = row_keys(block.X, seed)
-        index = np.arange(block.start, block.start + len(keys))
-        codes = np.zeros(len(keys), np.int64) if rows.codes is None else rows.codes[index]
-        w = np.ones(len(keys)) if block.w is None else to_numpy(block.w)
-        unit = np.ones(len(keys)) if rows.unit is None else rows.unit[index]
-        pairs = with_targets(keys, row_keys(block.Z, seed)) if n_scored else keys
-        if block.w is not None:
-            there = w > 0
-            keys, index, codes, w = keys[there], index[there], codes[there], w[there]
-            pairs, unit = pairs[there], unit[there]
-        spread.add(keys, codes, index)
-        first.add(keys, codes, index)
-        if n_scored:
-            scored.add_salted(pairs, index, w, unit)
-        if fit_rows:
-            fitted.add_salted(keys, index, w, unit)
-        if search_rows:
-            searched.add_salted(pairs, index, w, unit)
-    distinct = spread.rows()
+    sizes = {"anchors": capacity, "scored": n_scored, "fitted": fit_rows or 0, "searched": search_rows or 0}
+    make = partial(_FirstPass, rows.space, not rows.dual, seed, counted, rows.n_classes, sizes)
+    found = rows.total(make, _FirstPass.add, "reading the rows")
+    distinct = found.spread.rows()
     if len(distinct) == 1:
         raise ValueError(
             "All rows of X are the same (rows of weight zero aside), so there is nothing to learn from: check how X "
             "was read."
         )
+    anchors = found.first.rows() if kind == "first" else distinct[:capacity]
+    wanted: dict[str, tuple[np.ndarray, ...]] = {"anchors": (anchors,)}
+    if n_scored:
+        wanted["scored"] = found.scored.rows(by_key=True)
+    if fit_rows and fit_rows < len(distinct):
+        wanted["fitted"] = found.fitted.rows()
+    if search_rows and search_rows < rows.n:
+        wanted["searched"] = found.searched.rows()
+    samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
     return Survey(
-        moments,
-        first.rows() if kind == "first" else distinct[:capacity],
-        rows.take(*scored.rows(by_key=True)) if n_scored else None,
-        rows.take(*fitted.rows()) if fit_rows and fit_rows < len(distinct) else None,
-        rows.take(*searched.rows()) if search_rows and search_rows < rows.n else None,
-        len(distinct) if len(distinct) < counted else max(len(distinct), int(scored.estimate())),
+        found.moments,
+        found.targets,
+        samples["anchors"].dense(),
+        samples.get("scored"),
+        samples.get("fitted"),
+        samples.get("searched"),
+        len(distinct) if len(distinct) < counted else max(len(distinct), int(found.scored.estimate())),
         len(distinct) < counted,
     )
 
@@ -136,7 +167,7 @@ class Grower:
         self.all_rows = rows
         self.rows = rows if found.fitted is None else found.fitted
         self.found, self.spec, self.width = found, spec, width
-        self.anchors = rows.take_dense(found.anchors)
+        self.anchors = found.anchors
         variance = found.moments.variance_a()
         self.scaling_kind = structure.scaling_rule(input_scaling, variance)
         kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
@@ -145,9 +176,12 @@ class Grower:
         self.gram: Gram | None = None
         self.moments: Moments | None = None
         if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
-            self.moments = Moments(rows.space)
-            for block in self.rows.blocks("asinh of the columns"):
-                self.moments.add(self.network(block.X), None, block.w)
+            network = self.network
+            self.moments = self.rows.total(
+                partial(Moments, rows.space),
+                lambda moments, block: moments.add(network(block.X), None, block.w),
+                "asinh of the columns",
+            )
             self.gram = PrimalGram(self.moments.gram(), self.moments.weight)
 
     @property
@@ -181,7 +215,7 @@ class Grower:
     def _next_width(self, gram: Gram, name: str) -> int:
         rank = gram.rank if structure.needs_rank(self.width) else 0
         width = structure.layer_width(self.width, self.depth, gram.size, rank)
-        available = len(self.found.anchors)
+        available = int(self.found.anchors.shape[0])
         if self.spec.encoder == "rows" and width > available:
             if structure.listed_widths(self.width) or _check.is_integer(self.width):
                 raise _check.too_few_rows(width, available, name)

@@ -13,12 +13,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array
+from ._arrays import Array, to_numpy
 from .anchors import row_keys
 from .blocks import Rows
 from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit_output
@@ -108,8 +109,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
         params.fit_rows,
         _last_round(rows.n).rows if searching else None,
     )
-    if params.head == "shln" and fixed_width and wanted > len(found.anchors):
-        raise _check.too_few_rows(wanted, len(found.anchors), "head_width")
+    if params.head == "shln" and fixed_width and wanted > int(found.anchors.shape[0]):
+        raise _check.too_few_rows(wanted, int(found.anchors.shape[0]), "head_width")
     if searching:
         plan, near, table = _Search(params, rows, found, seed).run()
     else:
@@ -163,14 +164,15 @@ class _Builder:
 
     def __init__(self, params: Any, rows: Rows, found: Survey, seed: int, *, hold: bool = False) -> None:
         self.params, self.rows, self.found, self.seed, self.hold = params, rows, found, seed, hold
-        self.scale = _target_scale(rows)
+        self.scale = _target_scale(rows, found)
         self._inputs: dict[tuple[str, int], _Input] = {}
         self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str) -> Grower:
         params = self.params
         ridge = LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
-        spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False)
+        keep = bool(params.keep_statistics) and not self.hold
+        spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False, keep)
         return Grower(self.rows, self.found, spec, params.width, scaling)
 
     def grow(self, plan: Plan) -> Grower:
@@ -203,7 +205,7 @@ class _Builder:
 
     def _available(self, plan: Plan) -> int:
         """Most neurons the anchors are enough for."""
-        return max(1, len(self.found.anchors) - (plan.neurons == "pairs"))
+        return max(1, int(self.found.anchors.shape[0]) - (plan.neurons == "pairs"))
 
     def _widest(self, plan: Plan) -> int:
         return max(1, min(structure.widest_head(self.found.distinct), self._available(plan)))
@@ -275,10 +277,12 @@ class _Builder:
         """Moments of the newest features with their whole Gram."""
         if grower.moments is not None:
             return grower.moments
-        moments = Moments(self.rows.space)
-        for block in self.rows.blocks("features"):
-            moments.add(grower.network(block.X), None, block.w)
-        return moments
+        network = grower.network
+        return self.rows.total(
+            partial(Moments, self.rows.space),
+            lambda moments, block: moments.add(network(block.X), None, block.w),
+            "features",
+        )
 
 
 class _Trial:
@@ -289,8 +293,8 @@ class _Trial:
         self.found = found = survey(rows, seed, params.anchors, capacity, size.scored, search_rows=inner)
         self.builder = _Builder(params, rows, found, seed, hold=True)
         width = min(max(least, found.distinct // 5), size.width)
-        self.width = max(1, min(width, found.distinct // 3, len(found.anchors) - 1))
-        self.spread = _target_spread(rows, self.builder.scale)
+        self.width = max(1, min(width, found.distinct // 3, int(found.anchors.shape[0]) - 1))
+        self.spread = float(np.sum(_target_variance(found) / self.builder.scale**2))
         self._growers: dict[str, Grower] = {}
 
     def grower(self, scaling: str, depth: int = 0) -> Grower:
@@ -538,20 +542,13 @@ def _error_on_anchors(scores: Scored, scale: np.ndarray) -> float:
     return float(np.mean(scores.row_errors(scale)[neurons])) if neurons.any() else math.nan
 
 
-def _target_spread(rows: Rows, scale: np.ndarray) -> float:
-    """The squared error of predicting the mean."""
-    if rows.codes is not None:
-        share = np.bincount(rows.codes, weights=rows.weight, minlength=rows.n_classes) / rows.total_weight
-        return float(np.sum(share * (1 - share)))
-    assert rows.targets is not None
-    mean = np.average(rows.targets, axis=0, weights=rows.weight)
-    return float(np.sum(np.average(((rows.targets - mean) / scale) ** 2, axis=0, weights=rows.weight)))
+def _target_variance(found: Survey) -> np.ndarray:
+    return to_numpy(found.targets.variance_a())
 
 
-def _target_scale(rows: Rows) -> np.ndarray:
+def _target_scale(rows: Rows, found: Survey) -> np.ndarray:
     """What one unit of error is, for each output: a standard deviation for targets or labels, 1 for classes."""
-    if rows.targets is None:
-        return np.ones(rows.n_targets)
-    mean = np.average(rows.targets, axis=0, weights=rows.weight)
-    spread = np.sqrt(np.average((rows.targets - mean) ** 2, axis=0, weights=rows.weight))
+    if rows.n_classes:
+        return np.ones(rows.n_classes)
+    spread = np.sqrt(_target_variance(found))
     return np.where(spread > 0, spread, 1.0)

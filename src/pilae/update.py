@@ -1,0 +1,324 @@
+"""Rows that come and go after `fit`: partial_fit, forget, fork, merge, recalibrate.
+
+The output layer is a function of sums over rows (`Moments`), so adding, removing and merging rows is exact: afterwards
+it is the one that a single fit of this network's output layer on the rows now in it would give. Solving is put off
+until somebody predicts.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from . import _check
+from ._arrays import to_numpy
+from .anchors import Sample, row_keys, with_targets
+from .blocks import Block, Rows
+from .head import Calibration, EstimatorHead, LinearHead, definite, score_output, solve_output
+from .layer import Layer, updated_layer
+from .moments import Moments
+from .network import Network
+
+SCORED_ROWS = 10_000
+"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
+
+
+class Wider(NamedTuple):
+    """More classes than before, and where their outputs come from: an old column, or None for a new class."""
+
+    classes: np.ndarray
+    columns: list[int | None]
+
+
+def places(known: np.ndarray, classes: np.ndarray) -> list[int | None]:
+    """For each of `classes` its place among the known ones; None where it is not."""
+    where = {label: k for k, label in enumerate(known.tolist())}
+    return [where.get(label) for label in classes.tolist()]
+
+
+class UpdateMixin:
+    """What the classifier and the regressor share. They give `_new_rows`, which reads (X, y, sample_weight)."""
+
+    def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any, update: str) -> None:
+        self._check_params()
+        if update not in ("head", "all"):
+            raise ValueError(f"'update' must be 'head' or 'all'. Got {update!r} instead.")
+        self._need_additive_weights("partial_fit")
+        if not hasattr(self, "head_"):
+            self.fit(X, y, sample_weight=sample_weight)
+            self._need_statistics("partial_fit")
+            if classes is not None:
+                self._widened(self._wider(classes))
+            return
+        head = self._need_statistics("partial_fit")
+        rows, wider = self._new_rows(X, y, sample_weight, classes)
+        network, approximate = self.network_, self.approximate_
+        if update == "all":
+            network, approximate = _updated_network(network, rows), True
+        moments = head.output.moments if wider is None else head.output.moments.arranged(wider.columns)
+        moments.merge(self._summed(network, head, rows, moments))
+        self._widened(wider, moments)
+        self.network_, self.layers_, self.approximate_ = network, network.layers, approximate
+        self._changed()
+
+    def forget(self: Any, X, y=None, sample_weight=None, remaining=None):
+        """Remove rows: afterwards the output layer is one that never saw them.
+
+        What the features and the anchor rows learnt from them stays; with `remaining` the whole network is fitted
+        again on those rows instead. Rows that cannot have been in are refused, and nothing is changed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, with the targets and the weights they came with.
+        remaining : (X, y) or (X, y, sample_weight) or a source with targets, optional
+            All rows that stay.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if remaining is not None:
+            return self.fit(*remaining) if isinstance(remaining, tuple) else self.fit(remaining)
+        self._need_additive_weights("forget")
+        head = self._need_statistics("forget")
+        self._need_exact("forget")
+        rows, wider = self._new_rows(X, y, sample_weight, None)
+        if wider is not None:
+            raise ValueError(
+                "Cannot forget these rows: y holds a class that was never in. Give rows that were added, with the "
+                "targets they had."
+            )
+        moments = head.output.moments.copy()
+        moments.subtract(self._summed(self.network_, head, rows, moments))
+        if moments.count:
+            mass = to_numpy(moments.mean_b) * moments.weight
+            if hasattr(self, "classes_") and np.any(mass < -1e-6 * max(1.0, moments.weight)):
+                short = self.classes_.tolist()[int(np.argmin(mass))]
+                raise ValueError(f"Cannot forget these rows: there are not so many of class {short!r} in the model.")
+            if not definite(head, moments):
+                raise ValueError(
+                    "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
+                    "never added. Give rows that were added, with the values and the weights they had."
+                )
+        head.output.moments = moments
+        self._changed()
+        return self
+
+    def fork(self: Any):
+        """The same network with no rows in it, to be filled elsewhere by `partial_fit` and merged by `merge`."""
+        check_is_fitted(self)
+        head = self._need_statistics("fork")
+        new = clone(self)
+        for name, value in vars(self).items():
+            if (name.endswith("_") and not name.startswith("loo_")) or name == "_n_features_out":
+                setattr(new, name, value)
+        output = copy.copy(head.output)
+        output.moments, output.solved = head.output.moments.like(), False
+        new.head_ = LinearHead(head.hidden, output, head.calibration)
+        new.loo_is_stale_ = True
+        return new
+
+    def merge(self: Any, *others):
+        """Add the rows of other models of the same network (see `fork`), in place.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        head = self._need_statistics("merge")
+        self._need_exact("merge")
+        for k, other in enumerate(others):
+            if type(other) is not type(self) or not hasattr(other, "head_"):
+                raise ValueError(f"Model {k + 1} to merge is not a fitted {type(self).__name__}.")
+            other._need_statistics("merge")
+            other._need_exact("merge")
+            if other.network_hash_ != self.network_hash_:
+                raise ValueError(
+                    f"Model {k + 1} to merge has another network: only models that share one can be merged. Fit one, "
+                    "give every site its fork(), and merge the forks."
+                )
+        moments, wider = head.output.moments.copy(), None
+        if hasattr(self, "classes_"):
+            wider = self._wider(np.concatenate([other.classes_ for other in others])) if others else None
+            moments = moments if wider is None else moments.arranged(wider.columns)
+        for other in others:
+            theirs = other.head_.output.moments
+            if hasattr(self, "classes_"):
+                theirs = theirs.arranged(places(other.classes_, self.classes_ if wider is None else wider.classes))
+            moments.merge(theirs)
+        self._widened(wider, moments)
+        self._changed()
+        return self
+
+    def recalibrate(self: Any, X, y=None, sample_weight=None):
+        """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
+
+        `partial_fit`, `forget` and `merge` leave them as they were (`loo_is_stale_`).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that are in the model; at most 10,000 distinct ones are used.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        head = self._need_statistics("recalibrate")
+        self._current_head()
+        rows, wider = self._new_rows(X, y, sample_weight, None)
+        if wider is not None:
+            raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
+        seed = _check.seed_of(self.random_state)
+
+        def add(sample: Sample, block: Block) -> None:
+            keys = with_targets(row_keys(block.X, seed), row_keys(block.Z, seed))
+            n = len(keys)
+            w = np.ones(n) if block.w is None else to_numpy(block.w)
+            unit = np.ones(n) if block.unit is None else block.unit
+            there = w > 0
+            sample.add_salted(keys[there], np.arange(block.start, block.start + n)[there], w[there], unit[there])
+
+        chosen = rows.total(lambda: Sample(SCORED_ROWS), add, "rows to score")
+        [scored] = rows.samples([chosen.rows(by_key=True)])
+        network, hidden = self.network_, head.hidden
+        loo = score_output(
+            head,
+            (lambda block: hidden(network(block))) if hidden is not None else network,
+            scored,
+            np.zeros(scored.n, bool),
+        )
+        head.output.loo, head.output.scored_rows = loo, scored.numbers
+        self._set_loo(loo)
+        return self
+
+    @property
+    def network_hash_(self: Any) -> str:
+        """Equal for models of the same network: features, neurons, ridge, dtype. Output weights do not count."""
+        check_is_fitted(self)
+        head = self._need_statistics("network_hash_")
+        return network_hash(self.network_, head)
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _summed(self: Any, network: Network, head: LinearHead, rows: Rows, like: Moments) -> Moments:
+        """The sums of some rows, about the shift of those that are kept."""
+        hidden = head.hidden
+
+        def add(total: Moments, block: Block) -> None:
+            F = network(block.X)
+            total.add(F if hidden is None else hidden(F), block.Z, block.w)
+
+        return rows.total(like.like, add, "adding the rows", self._widest)
+
+    def _current_head(self: Any) -> Any:
+        """The head, its output layer solved."""
+        check_is_fitted(self)
+        head = self.head_
+        if isinstance(head, LinearHead) and not head.output.solved:
+            if not head.output.moments.count:  # type: ignore[union-attr]
+                raise ValueError(
+                    f"This {type(self).__name__} has no rows in it: add some by partial_fit, or merge a model that has "
+                    "some."
+                )
+            solve_output(head, self.network_.dtype)
+        return head
+
+    def _wider(self: Any, labels: Any) -> Wider | None:
+        """The classes with these labels among them; None where all are known."""
+        labels = np.unique(np.asarray(_check.plain_labels(labels)))
+        known = self.classes_
+        if (labels.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+            raise ValueError(
+                f"Labels must be of one kind: the model knows {known.tolist()[:3]}..., and now "
+                f"{labels.tolist()[:3]}... came."
+            )
+        classes = np.union1d(known, labels)
+        return None if len(classes) == len(known) else Wider(classes, places(known, classes))
+
+    def _widened(self: Any, wider: Wider | None, moments: Moments | None = None) -> None:
+        """Take over new sums, and new classes if there are any: a class that came late has an output of its own."""
+        output = self.head_.output
+        if moments is not None:
+            output.moments = moments
+        if wider is not None:
+            if moments is None:
+                output.moments = output.moments.arranged(wider.columns)
+            self.classes_ = wider.classes
+            self.head_.calibration = Calibration(self.head_.calibration.temperature)  # a map knows the old classes only
+            self._changed()
+
+    def _changed(self: Any) -> None:
+        self.head_.output.solved = False
+        self.loo_is_stale_ = True
+
+    def _need_statistics(self: Any, method: str) -> LinearHead:
+        if isinstance(self.head_, EstimatorHead):
+            raise ValueError(
+                f"{method} needs an output layer that is a sum over rows: use head='shln' or head='ridge'."
+            )
+        if self.head_.output.moments is None:
+            raise ValueError(f"{method} needs the sums of the output layer: fit again with keep_statistics=True.")
+        return self.head_
+
+    def _need_exact(self: Any, method: str) -> None:
+        if self.approximate_:
+            raise ValueError(
+                f"{method} is refused after partial_fit(update='all'): earlier rows were summed under earlier "
+                "features, so they can be neither removed nor merged exactly. Fit again, or use update='head'."
+            )
+
+    def _need_additive_weights(self: Any, method: str) -> None:
+        if isinstance(getattr(self, "class_weight", None), str):
+            raise ValueError(
+                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: give the weight of "
+                "each class as a dict, or of each row as sample_weight."
+            )
+
+
+def network_hash(network: Network, head: LinearHead) -> str:
+    """SHA-256 of everything that makes features and decides how they are summed."""
+    digest = hashlib.sha256()
+
+    def put(value: Any) -> None:
+        if value is None or isinstance(value, (str, bool, float, int)):
+            digest.update(repr(value).encode())
+        else:
+            array = np.ascontiguousarray(to_numpy(value))
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(array.tobytes())
+
+    def put_scaling(scaling: Any) -> None:
+        put(None if scaling is None else type(scaling).__name__)
+        for value in () if scaling is None else vars(scaling).values():
+            put(value)
+
+    put(network.dtype)
+    put_scaling(network.scaling)
+    for layer in network.layers:
+        put(layer.activation)
+        put(layer.weights)
+    if head.hidden is not None:
+        put_scaling(head.hidden.scaling)
+        for value in (head.hidden.weights, head.hidden.bias, head.hidden.activation, head.hidden.direct):
+            put(value)
+    put(float(head.output.ridge))
+    return digest.hexdigest()
+
+
+def _updated_network(network: Network, rows: Rows) -> Network:
+    """The paper's incremental PILAE: every layer's decoder follows the new rows, and its tied encoder with it."""
+    layers: list[Layer] = []
+    for layer in network.layers:
+        below = Network(network.space, network.dtype, network.scaling, list(layers))
+        layers.append(updated_layer(layer, rows, below))
+    return Network(network.space, network.dtype, network.scaling, layers)

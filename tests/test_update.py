@@ -1,0 +1,234 @@
+"""Rows that come and go: any order of adding, forgetting and merging gives the model of the rows that are in."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from helpers import blobs
+from pilae import PILAEClassifier, PILAERegressor
+
+X, Y = blobs(240)
+Z = np.stack([X[:, 0] * 3 + Y, np.sin(X[:, 1])], axis=1)
+TEST, _ = blobs(50, seed=1)
+NETWORK = {"width": [6], "head_width": 30, "ridge": 1e-3}
+FITTED = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120])
+REGRESSOR = PILAERegressor(**NETWORK).fit(X[:120], Z[:120])
+POOLED = FITTED.fork().partial_fit(X, Y).decision_function(TEST)
+
+
+def same(model, expected=POOLED, rtol=1e-8):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(model.decision_function(TEST), expected, rtol=0, atol=rtol * scale)
+
+
+def parts(cuts):
+    return np.split(np.arange(240), sorted(cuts))
+
+
+@given(cuts=st.lists(st.integers(0, 240), max_size=5), seed=st.integers(0, 100))
+def test_any_sequence_of_calls_is_one_call(cuts, seed):
+    model, order = FITTED.fork(), np.random.default_rng(seed).permutation(240)
+    for rows in parts(cuts):
+        if len(rows):
+            model.partial_fit(X[order[rows]], Y[order[rows]])
+    same(model)
+
+
+@given(cuts=st.lists(st.integers(0, 240), max_size=6), data=st.data())
+def test_any_tree_of_merges_is_one_call(cuts, data):
+    models = []
+    for rows in parts(cuts):
+        models.append(FITTED.fork())
+        if len(rows):
+            models[-1].partial_fit(X[rows], Y[rows])
+    while len(models) > 1:
+        count = data.draw(st.integers(2, len(models)))
+        k = data.draw(st.integers(0, len(models) - count))
+        merged = models[k].merge(*models[k + 1 : k + count])
+        assert merged is models[k]
+        models[k : k + count] = [merged]
+    same(models[0])
+
+
+@given(rows=st.lists(st.integers(0, 239), min_size=1, max_size=40, unique=True), weighted=st.booleans())
+def test_added_then_forgotten_is_never_added(rows, weighted):
+    w = np.random.default_rng(0).uniform(0.1, 3, 240) if weighted else np.ones(240)
+    model = FITTED.fork().partial_fit(X, Y, sample_weight=w)
+    model.forget(X[rows], Y[rows], sample_weight=w[rows])
+    stay = np.setdiff1d(np.arange(240), rows)
+    never = FITTED.fork().partial_fit(X[stay], Y[stay], sample_weight=w[stay])
+    same(model, never.decision_function(TEST), rtol=1e-7)
+
+
+def test_it_continues_from_fit():
+    model = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120])
+    same(model, FITTED.fork().partial_fit(X[:120], Y[:120]).decision_function(TEST))
+    same(model.partial_fit(X[120:], Y[120:]))
+    first = PILAEClassifier(**NETWORK).partial_fit(X[:120], Y[:120], classes=[0, 1, 2, 7])
+    assert first.classes_.tolist() == [0, 1, 2, 7]
+    np.testing.assert_allclose(first.decision_function(TEST)[:, 3], 0, atol=1e-12)
+    assert (first.predict_proba(TEST) > 0).all()
+
+
+def test_regression_too():
+    expected = REGRESSOR.fork().partial_fit(X, Z).predict(TEST)
+    model = PILAERegressor(**NETWORK).fit(X[:120], Z[:120]).partial_fit(X[120:], Z[120:])
+    np.testing.assert_allclose(model.predict(TEST), expected, rtol=1e-8, atol=1e-9)
+    never = REGRESSOR.fork().partial_fit(X[20:], Z[20:]).predict(TEST)
+    np.testing.assert_allclose(model.forget(X[:20], Z[:20]).predict(TEST), never, rtol=1e-7, atol=1e-8)
+    a, b = REGRESSOR.fork().partial_fit(X[:100], Z[:100]), REGRESSOR.fork().partial_fit(X[100:], Z[100:])
+    np.testing.assert_allclose(a.merge(b).predict(TEST), expected, rtol=1e-8, atol=1e-9)
+    with pytest.raises(ValueError, match="y has 1 columns, but the model was fitted on 2"):
+        a.partial_fit(X, Z[:, 0])
+
+
+def test_a_class_nobody_announced_is_as_if_it_had_always_been_there():
+    late = np.where(Y == 2, 9, Y)  # 9 comes last, and -1 in the middle of nowhere
+    late[:5] = -1
+    announced = FITTED.fork().partial_fit(X, np.where(late == 9, 2, np.where(late == -1, 3, late)))
+    assert announced.classes_.tolist() == [0, 1, 2, 3]
+    model = FITTED.fork()
+    order = np.argsort(late == 9, kind="stable")
+    for rows in np.split(order, 4):
+        model.partial_fit(X[rows], late[rows])
+    assert model.classes_.tolist() == [-1, 0, 1, 2, 9]  # 2 was a class of the fit
+    columns = [model.classes_.tolist().index(label) for label in (0, 1, 9, -1)]
+    np.testing.assert_allclose(
+        model.decision_function(TEST)[:, columns], announced.decision_function(TEST)[:, [0, 1, 2, 3]], atol=1e-9
+    )
+    assert set(model.predict(X)) <= {-1, 0, 1, 9}
+
+
+def test_merging_models_that_met_other_classes():
+    a = FITTED.fork().partial_fit(X[:100], np.where(Y[:100] == 0, 5, Y[:100]))
+    b = FITTED.fork().partial_fit(X[100:], np.where(Y[100:] == 0, 7, Y[100:]))
+    both = FITTED.fork().partial_fit(X, np.where(Y == 0, np.where(np.arange(240) < 100, 5, 7), Y))
+    same(a.merge(b), both.decision_function(TEST))
+    assert a.classes_.tolist() == [0, 1, 2, 5, 7]
+
+
+def test_what_cannot_have_been_in_is_refused_and_nothing_changes():
+    model = FITTED.fork().partial_fit(X, Y)
+    before = model.decision_function(TEST)
+    far = X[:1] + 50.0
+    cases = [
+        (far, Y[:1], "squares exceed|never added"),
+        (np.r_[X, X], np.r_[Y, Y], "only 240 rows"),
+        (X[:1], [8], "never in"),
+        (np.repeat(X[Y == 0][:1], 90, axis=0), np.zeros(90, int), "class 0|never added|squares exceed"),
+    ]
+    for A, b, words in cases:
+        with pytest.raises(ValueError, match=words):
+            model.forget(A, b)
+        np.testing.assert_array_equal(model.decision_function(TEST), before)
+    twice = FITTED.fork().partial_fit(X, Y).forget(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="never added"):  # a direction only this row had is gone
+        for _ in range(240):
+            twice.forget(X[:1], Y[:1])
+
+
+def test_forgetting_with_the_remaining_rows_fits_again():
+    model = PILAEClassifier(**NETWORK).fit(X, Y)
+    fresh = PILAEClassifier(**NETWORK).fit(X[40:], Y[40:])
+    same(model.forget(X[:40], Y[:40], remaining=(X[40:], Y[40:])), fresh.decision_function(TEST), rtol=0)
+
+
+def test_forgetting_everything_leaves_a_fork():
+    model = FITTED.fork().partial_fit(X, Y).forget(X, Y)
+    with pytest.raises(ValueError, match="has no rows in it"):
+        model.predict(TEST)
+    same(model.partial_fit(X, Y))
+
+
+def test_only_one_network_can_be_merged():
+    other = PILAEClassifier(**{**NETWORK, "head_width": 29}).fit(X[:120], Y[:120])
+    with pytest.raises(ValueError, match="another network"):
+        FITTED.fork().merge(other)
+    with pytest.raises(ValueError, match="not a fitted PILAEClassifier"):
+        FITTED.fork().merge(REGRESSOR)
+    assert FITTED.network_hash_ == FITTED.fork().network_hash_ == pickle.loads(pickle.dumps(FITTED)).network_hash_
+    assert FITTED.network_hash_ != other.network_hash_
+
+
+def test_refusals_are_sentences():
+    with pytest.raises(ValueError, match=r"class_weight='balanced'.*sample_weight"):
+        PILAEClassifier(**NETWORK, class_weight="balanced").fit(X, Y).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="keep_statistics=True"):
+        PILAEClassifier(**NETWORK, keep_statistics=False).fit(X, Y).forget(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="head='shln' or head='ridge'"):
+        PILAEClassifier(width=[5], head=LogisticRegression()).fit(X, Y).fork()
+    with pytest.raises(ValueError, match="of one kind"):
+        FITTED.fork().partial_fit(X, Y.astype(str))
+    with pytest.raises(ValueError, match="'head' or 'all'"):
+        FITTED.fork().partial_fit(X, Y, update="everything")
+
+
+def test_class_weights_given_as_a_dict():
+    weights = {0: 2.0, 1: 0.5}
+    model = PILAEClassifier(**NETWORK, class_weight=weights).fit(X[:120], Y[:120])
+    by_row = FITTED.fork().partial_fit(X, Y, sample_weight=np.array([2.0, 0.5, 1.0])[Y])
+    fork = model.fork()
+    fork.head_.hidden, fork.network_ = by_row.head_.hidden, by_row.network_  # anchors do not depend on weights
+    same(fork.partial_fit(X, Y), by_row.decision_function(TEST))
+
+
+def test_leave_one_out_is_stale_until_recalibrated():
+    model = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120])
+    score = model.loo_score_
+    assert not model.loo_is_stale_
+    model.partial_fit(X[120:], Y[120:])
+    assert model.loo_is_stale_
+    assert model.loo_score_ == score
+    model.recalibrate(X, Y)
+    assert not model.loo_is_stale_
+    whole = PILAEClassifier(**NETWORK).fit(X, Y)
+    whole.network_, whole.head_ = model.network_, model.head_  # the same network on the same rows
+    rows, predicted = model.loo_predictions_
+    assert sorted(rows) == list(range(240))
+    fits = []
+    for i in rows[:10]:
+        without = np.delete(np.arange(240), i)
+        other = FITTED.fork().partial_fit(X[without], Y[without])
+        fits.append(other.predict(X[i : i + 1])[0])
+    assert np.mean(np.array(fits) == predicted[:10]) >= 0.9  # scales are held, so a row in doubt may differ
+
+
+def test_update_all_follows_the_decoder_of_all_rows():
+    model = PILAEClassifier(**NETWORK, keep_statistics=True).fit(X[:120], Y[:120])
+    before = model.layers_[0].weights.copy()
+    model.partial_fit(X[120:], Y[120:], update="all")
+    layer = model.layers_[0]
+    assert not np.allclose(layer.weights, before)
+    # the decoder of the first layer is exactly that of all rows under the encoder it began with
+    kept = layer.statistics
+    H = 1 / (1 + np.exp(-model.network_(X, 0) @ kept.encoder))
+    G = H.T @ H
+    W_d = np.linalg.solve(G + kept.decoder_ridge * np.trace(G) / len(G) * np.eye(len(G)), H.T @ model.network_(X, 0))
+    np.testing.assert_allclose(layer.weights, kept.factor * W_d.T, rtol=1e-6, atol=1e-9)
+    assert model.approximate_
+    assert model.score(X, Y) > 0.8
+    for method in (lambda: model.forget(X[:1], Y[:1]), lambda: model.merge(FITTED)):
+        with pytest.raises(ValueError, match="update='all'"):
+            method()
+
+
+def test_solving_is_put_off():
+    model = FITTED.fork()
+    for rows in np.split(np.arange(240), 60):
+        model.partial_fit(X[rows], Y[rows])
+        assert not model.head_.output.solved
+    model.predict(TEST)
+    assert model.head_.output.solved
+
+
+def test_every_array_library(library):
+    model = PILAEClassifier(**NETWORK).fit(library(X[:120]), Y[:120]).partial_fit(library(X[120:]), Y[120:])
+    model.forget(library(X[:10]), Y[:10])
+    out = model.decision_function(library(TEST))
+    assert library.owns(out)
+    expected = FITTED.fork().partial_fit(X[10:], Y[10:]).decision_function(TEST)
+    np.testing.assert_allclose(library.numpy(out), expected, rtol=0, atol=1e-6)
