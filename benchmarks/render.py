@@ -20,20 +20,24 @@ def paper_network() -> str:
     results = json.loads((RESULTS / "paper_network.json").read_text())
     cases, machine = results["cases"], results["machine"]
     lines = [
-        "| data and head | test accuracy | leave-one-out | seconds | in GEMM | peak memory |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| data and head | test accuracy | leave-one-out | calibration error | seconds | in GEMM | peak memory |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, case in cases.items():
         if name == "equality":
             continue
         loo = "-" if case["loo_accuracy"] is None else f"{case['loo_accuracy']:.4f}"
         lines.append(
-            f"| {name} | {case['test_accuracy']:.4f} | {loo} | {case['seconds']:.0f} | {case['gemm']:.0f} | "
+            f"| {name} | {case['test_accuracy']:.4f} | {loo} | {case['calibration_error']:.3f} | {case['seconds']:.0f} | {case['gemm']:.0f} | "
             f"{case['peak_megabytes'] * 2**20 / 1e9:.2f} GB |"
         )
+    searched = [case for case in cases.values() if case.get("seconds_without_search")]
+    ratios = [case["seconds"] / case["seconds_without_search"] for case in searched]
     equal = max(cases["equality"].values())
     lines += [
         "",
+        f"With no argument the fit took {min(ratios):.1f} to {max(ratios):.1f} times what the structure it ends with takes "
+        "when it is given.",
         f"Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs to {equal:.0e} (float64). One "
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",
@@ -43,8 +47,43 @@ def paper_network() -> str:
     return "\n".join(lines)
 
 
+def tabular() -> str:
+    """One row for each set, one column for each method: accuracy, and seconds to fit."""
+    results = json.loads((RESULTS / "tabular.json").read_text())
+    sets, machine = results["sets"], results["machine"]
+    names = list(max((s["methods"] for s in sets.values()), key=len))
+    lines = [
+        "| data | rows x columns | " + " | ".join(names) + " | leave-one-out |",
+        "| --- | --- | " + " | ".join("---" for _ in names) + " | --- |",
+    ]
+    for name, s in sets.items():
+        best = max(m["accuracy"] for m in s["methods"].values())
+        cells = []
+        for method in names:
+            m = s["methods"].get(method)
+            bold = "**" if m and round(m["accuracy"], 4) == round(best, 4) else ""
+            cells.append("-" if m is None else f"{bold}{m['accuracy']:.4f}{bold} ({m['seconds']:.2f} s)")
+        loo = s["methods"]["PILAEClassifier"]["loo"]
+        lines.append(f"| {name} | {s['rows']} x {s['columns']} | " + " | ".join(cells) + f" | {loo:.4f} |")
+    four = [n for n in names if n not in ("PILAEClassifier", "HistGradientBoosting")]
+    whole = [s["methods"] for s in sets.values() if all(n in s["methods"] for n in four)]
+    means = ", ".join(f"{n} {sum(m[n]['accuracy'] for m in whole) / len(whole):.4f}" for n in names[:1] + four)
+    time_of = {n: sum(m[n]["seconds"] for m in whole) for n in names[:1] + four}
+    lines += [
+        "",
+        f"Means over the {len(whole)} sets that all have: {means}. Seconds in all: "
+        + ", ".join(f"{n} {t:.1f}" for n, t in time_of.items())
+        + ".",
+        f"Made by `python -m benchmarks.tabular` on {machine['cores']} cores of {machine['cpu']}, at commit "
+        f"{machine['commit']}.",
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     README.write_text(between(README.read_text(), "paper_network", paper_network()))
+    tables = RESULTS.parent / "README.md"
+    tables.write_text(between(tables.read_text(), "tabular", tabular()))
 
 
 if __name__ == "__main__":

@@ -201,6 +201,34 @@ def test_a_temperature_where_outputs_are_symmetric_a_map_where_classes_differ():
     assert np.abs(Calibration(mapped.temperature)(skewed / 5, False) - truth)[same].mean() > 0.05
 
 
+def test_with_two_classes_probability_never_falls_as_the_output_grows():
+    rng = np.random.default_rng(0)
+    codes = (rng.uniform(size=4000) < 0.05).astype(int)
+    margin = 0.3 * codes - 0.45 + 0.3 * rng.standard_normal(4000) + 0.4 * codes * rng.exponential(size=4000)
+    outputs = np.stack([-margin, margin], axis=1) / 2
+    mapped = fit_calibration(scored(outputs, codes, 2), False)
+    assert mapped.weights is not None
+    P = mapped(outputs[np.argsort(margin)], False)
+    assert (np.diff(P[:, 1]) > -1e-4).all()
+    np.testing.assert_array_equal(mapped(outputs, False).argmax(1), outputs.argmax(1))
+
+
+def test_the_scale_of_the_weights_does_not_change_probabilities():
+    X, y = load_digits(return_X_y=True)
+    plain = PILAEClassifier(depth=0, head_width=100).fit(X, y)
+    assert plain.head_.calibration.weights is not None
+    tenth = PILAEClassifier(depth=0, head_width=100).fit(X, y, sample_weight=np.full(len(y), 0.1))
+    np.testing.assert_allclose(tenth.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+
+
+def test_pairs_are_pairs_at_any_width():
+    for width in (5, 30, 150):
+        rows, pairs = (PILAEClassifier(depth=0, head_width=width, head_anchors=k).fit(X, Y) for k in ("rows", "pairs"))
+        assert not np.allclose(rows.head_.hidden.weights, pairs.head_.hidden.weights)
+    with pytest.raises(ValueError, match="only 199 distinct rows"):
+        PILAEClassifier(depth=0, head_width=200, head_anchors="pairs").fit(X, Y)
+
+
 def test_probabilities_are_calibrated_and_agree_with_predictions(library):
     X, y = load_digits(return_X_y=True)
     model = PILAEClassifier(depth=0, head_width=150, random_state=0).fit(library(X[::2]), y[::2])

@@ -127,7 +127,7 @@ def test_the_classifier_reports_it(weighted):
     outputs = manual_loo(model, X, Z, w)[rows]
     np.testing.assert_allclose(loo.outputs, outputs, rtol=1e-8, atol=1e-9)
     np.testing.assert_array_equal(model.loo_predictions_.predicted, outputs.argmax(1))
-    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y[rows], weights=loo.chooser))
+    assert model.loo_score_ == pytest.approx(np.average(outputs.argmax(1) == y[rows], weights=loo.weight))
     assert 60 <= np.sum(loo.chooser > 0) <= 75  # fifteen rows (and the next) are neurons
 
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
@@ -222,7 +222,7 @@ def test_the_search_says_what_it_tried_and_why():
     # the lowest error, or within a hundredth of a standard error of it
     assert chosen["error"] <= min(row["error"] for row in table) + 0.05 * chosen["standard_error"]
     assert {row["input_scaling"] for row in table} == {"none", "standard", "asinh"}
-    assert {row["neurons"] for row in table} == {"rows", "pairs"}
+    assert {row["neurons"] for row in table if row["head"] == "shln"} == {"rows", "pairs"}
     assert {row["head"] for row in table} == {"shln", "ridge"}
     assert max(row["depth"] for row in table) == chosen["depth"] + 1  # one more layer was tried and did not help
     assert all(row["seconds"] > 0 for row in table)
@@ -465,3 +465,55 @@ def test_a_given_encoder_ridge_is_never_dropped():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 100)), np.arange(40) % 2
     assert len(PILAEClassifier(encoder_ridge=0.0, head_width=5).fit(X, y).search_) > 0
+
+
+def test_other_heads_get_columns_on_one_scale():
+    X, y = load_wine(return_X_y=True)  # one column is a thousand times larger than the others
+    model = PILAEClassifier(head=KNeighborsClassifier()).fit(X[::2], y[::2])
+    assert model.network_.scaling is not None
+    assert model.score(X[1::2], y[1::2]) > 0.85
+
+
+def test_the_search_counts_weights_as_repeats_and_no_weight_as_no_row():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 3))
+    y = (np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.standard_normal(6000) > 0.5).astype(int)
+    plain = PILAEClassifier(max_depth=1, head_width=50).fit(X, y)
+    more = np.r_[X, rng.standard_normal((9000, 3))]
+    padded = PILAEClassifier(max_depth=1, head_width=50).fit(
+        more, np.r_[y, np.zeros(9000, int)], sample_weight=np.r_[np.ones(6000), np.zeros(9000)]
+    )
+    assert [row["error"] for row in padded.search_] == pytest.approx([row["error"] for row in plain.search_], rel=1e-6)
+    np.testing.assert_allclose(padded.decision_function(X), plain.decision_function(X), atol=1e-7)
+
+
+def test_given_ridge_and_width_are_what_candidates_are_judged_with():
+    X, y = DIGITS[:600], LABELS[:600]
+    model = PILAEClassifier(ridge=0.5, head_width=7, max_depth=1).fit(X, y)
+    assert {row["ridge"] for row in model.search_} == {0.5}
+    assert all(row["width"] in (7, 7 + 64, 7 + 57) for row in model.search_)
+
+
+def test_truncated_encoders_fit_the_rank():
+    X = (
+        DIGITS[:500]
+        @ np.random.default_rng(0).standard_normal((64, 8))
+        @ np.random.default_rng(1).standard_normal((8, 10))
+    )
+    assert PILAEClassifier(encoder="truncated", depth=1).fit(X, LABELS[:500]).layers_[0].width == 8
+
+
+def test_where_every_candidate_is_brittle_depth_stops_and_one_is_chosen():
+    rng = np.random.default_rng(3)
+    model = PILAEClassifier(head_width=5).fit(rng.standard_normal((24, 4)), np.arange(24) % 2)
+    assert sum(row["chosen"] for row in model.search_) == 1
+    assert max(row["depth"] for row in model.search_) <= 3
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e-200])
+def test_numbers_whose_squares_are_none_are_refused_in_a_sentence(scale):
+    X, y = DIGITS[:100], LABELS[:100].astype(float)
+    with pytest.raises(ValueError, match=r"[rR]escale"):
+        PILAERegressor(head_width=5).fit(X * scale, y)
+    with pytest.raises(ValueError, match="rescale"):
+        PILAERegressor(head_width=5).fit(X, y * scale)

@@ -356,7 +356,30 @@ def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
     )
     _check_length(Y, n)
     _check_finite(Y, "y", type(estimator).__name__)
+    check_target_size(Y)
     return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
+
+
+def check_spread(variance: Array) -> None:
+    """Columns whose squares can be added up."""
+    xp = space_of(variance).xp
+    if not bool(xp.all(xp.isfinite(variance))):
+        raise ValueError("The numbers in X are too large: their squares overflow. Rescale the columns of X.")
+    if not bool(xp.any(variance > 0)):
+        raise ValueError(
+            "No column of X varies by more than rounding, or the numbers in X are so small that their squares vanish: "
+            "rescale the columns of X."
+        )
+
+
+def check_target_size(Y: np.ndarray) -> None:
+    """Targets whose squares neither overflow nor vanish."""
+    largest = float(np.max(np.abs(Y))) if Y.size else 0.0
+    if largest > 1e150 or 0 < largest < 1e-150:
+        raise ValueError(
+            f"The targets are as large as {largest:.0e}, where squares overflow or vanish: rescale y, for example with "
+            "sklearn.compose.TransformedTargetRegressor."
+        )
 
 
 def too_many_columns(d: int) -> ValueError:

@@ -17,10 +17,12 @@ class Progress:
         self.live = self.on and sys.stderr.isatty()
         self.start = time.perf_counter()
         self.shown = 0.0
+        self.quiet = False
+        """Whether passes are not shown: a stage that has a label of its own is on."""
 
     def update(self, label: str, done: int, total: int) -> None:
         """`done` of `total` rows of the stage called `label`."""
-        if not self.on or not label:
+        if not self.on or self.quiet or not label:
             return
         now = time.perf_counter()
         finished = done >= total
@@ -32,6 +34,18 @@ class Progress:
             sys.stderr.flush()
         elif finished and not self.live:
             sys.stderr.write(f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s\n")
+
+    def stage(self, label: str) -> None:
+        """What is being done, where counting rows would say little; until `close` or the next stage."""
+        self.quiet = True
+        if not self.on:
+            return
+        now = time.perf_counter() - self.start
+        if self.live:
+            sys.stderr.write(f"\r\033[K{label}  {now:5.1f} s")
+            sys.stderr.flush()
+        else:
+            sys.stderr.write(f"{label:<80} {now:5.1f} s\n")
 
     def close(self) -> None:
         """End the line."""

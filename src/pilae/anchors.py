@@ -49,6 +49,7 @@ class _Keeper:
         self.capacity = capacity
         self.kept: list[tuple[np.ndarray, ...]] = []
         self.waiting = 0
+        self.overflowed = False
 
     def add(self, keys: np.ndarray, *columns: np.ndarray) -> None:
         self.kept.append((keys, *columns))
@@ -58,6 +59,7 @@ class _Keeper:
 
     def merge(self, other: _Keeper) -> None:
         """Add what another keeper was offered."""
+        self.overflowed |= other.overflowed
         for columns in other.kept:
             self.add(*columns)
 
@@ -125,6 +127,7 @@ class Sample(_Keeper):
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         index, weight, unit = columns
+        self.overflowed |= len(np.unique(keys)) > self.capacity
         distinct, which = np.unique(keys, return_inverse=True)
         first = np.full(len(distinct), np.iinfo(np.int64).max)
         np.minimum.at(first, which, index)
@@ -134,6 +137,10 @@ class Sample(_Keeper):
 
     def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> None:
         self.add(_mix_high(keys ^ _SCORE_SALT), index, weight, unit)
+
+    def met_more_than(self, count: int) -> bool:
+        """Whether there were more distinct keys than that (at most the capacity)."""
+        return self.overflowed or len(self.settle()[0]) > count
 
     def estimate(self) -> float:
         """How many distinct keys were met: exact up to the capacity, beyond it from how dense the smallest lie."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -244,7 +245,7 @@ def fit_output(
         ridge = found if ridge == "auto" else ridge
     scaling, G, C = _standardised(moments, hidden)
     factors = RidgeFactors(G, C, moments.weight, nested=nested)
-    literal = None if raw_columns is None else guo2003(factors, G, C, moments, raw_columns)
+    literal = None if raw_columns is None else guo2003(copy.copy(factors), G, C, moments, raw_columns)
     path: dict[float, float] = {}
     if ridge == "auto":
         value, loo, path = best_ridge(
@@ -257,6 +258,8 @@ def fit_output(
             factors, [value], moments.mean_b, _batches(scored, features, scaling, width, chooser, once=True)
         )
     path = path or {value: loo.squared_error(scale)}
+    if width_path is not None:
+        path = {r: float(e.min()) for r, e in width_path.errors.items()} | {value: loo.squared_error(scale)}
     coef, intercept = _solution(factors, value, scaling, moments, rows.dtype)
     output = Output(
         coef=coef,
@@ -266,7 +269,7 @@ def fit_output(
         loo=loo,
         scored_rows=scored.numbers,
         guo2003=literal,
-        path=path if width_path is None else {r: float(e.min()) for r, e in width_path.errors.items()},
+        path=path,
         width_path=width_path,
         moments=moments if keep else None,
     )
@@ -398,8 +401,8 @@ class Calibration:
     """From outputs to probabilities: a factor t on the outputs, and for classes perhaps a multinomial logistic map.
 
     The probabilities of a row are softmax(t s), or softmax(t s A + b) with the map, where s are its outputs. The map
-    never changes which class is the likeliest: where it would prefer another than the outputs do, the two exchange
-    their probabilities, so that `predict` and `predict_proba` agree.
+    never changes which class is the likeliest: where it would prefer another than the outputs do, just so much of
+    softmax(t s) is mixed in that it does not, so that `predict` and `predict_proba` agree.
     """
 
     temperature: float
@@ -415,12 +418,16 @@ class Calibration:
             return _softmax(logits)
         kind = str(scores.dtype).split(".")[-1]
         P = _softmax(logits @ space.asarray(self.weights, kind) + space.asarray(self.bias, kind))
+        plain = _softmax(logits)
         columns = xp.arange(P.shape[1], device=space.device)[None, :]
-        wanted, likeliest = columns == xp.argmax(scores, axis=1)[:, None], columns == xp.argmax(P, axis=1)[:, None]
+        wanted = columns == xp.argmax(scores, axis=1)[:, None]
         none = xp.zeros_like(P)
-        top = xp.max(P, axis=1, keepdims=True) + none
-        its = xp.sum(xp.where(wanted, P, none), axis=1, keepdims=True) + none
-        return xp.where(wanted, top, xp.where(likeliest, its, P))
+        over = P - xp.sum(xp.where(wanted, P, none), axis=1, keepdims=True)
+        under = xp.sum(xp.where(wanted, plain, none), axis=1, keepdims=True) - plain
+        share = xp.where(over > 0, over / (over + under + (over <= 0)), none)
+        share = xp.max(share, axis=1, keepdims=True)
+        share = xp.where(share > 0, xp.clip(1.00001 * share, max=1.0), share)  # a hair more than a tie
+        return (1.0 - share) * P + share * plain
 
 
 def fit_calibration(loo: Scored, multilabel: bool) -> Calibration:
@@ -454,7 +461,8 @@ def _of_class(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 def _fit_map(loo: Scored, codes: np.ndarray) -> Calibration:
     t = fit_temperature(loo, False)
-    model = LogisticRegression(max_iter=200).fit(t * loo.outputs, codes, sample_weight=loo.weight)
+    weight = loo.weight / loo.weight.mean()  # only ratios matter
+    model = LogisticRegression(max_iter=200).fit(t * loo.outputs, codes, sample_weight=weight)
     A, b = model.coef_.T, model.intercept_
     if A.shape[1] == 1:  # two classes: the difference of their logits
         A, b = np.concatenate([-A, A], axis=1) / 2, np.concatenate([-b, b]) / 2

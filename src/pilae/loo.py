@@ -39,6 +39,9 @@ COLUMNS_AN_OUTPUT = 200
 CACHED_BYTES = 2**20
 """Running sums are taken of pieces this large, which stay in the processor's cache."""
 
+FEW_ROWS = 1000
+"""With fewer scored rows than this a reported accuracy is over all of them."""
+
 LEAST_LEFT = 1e-7
 """Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it."""
 
@@ -106,6 +109,12 @@ class Scored(NamedTuple):
     unit: np.ndarray
     chooser: np.ndarray
     """Weights of the rows that choices are made on: those that are not neurons themselves, where there are enough."""
+
+    @property
+    def judges(self) -> np.ndarray:
+        """Weights of the rows that an accuracy is reported on. Few rows have made all the choices together, and hardly
+        any of them is wrong then; rows that are neurons are the harder ones: there all count."""
+        return self.weight if len(self.weight) < FEW_ROWS else self.chooser
 
     def row_errors(self, scale: np.ndarray) -> np.ndarray:
         """sum_k ((z - out)_k / scale_k)^2 of each row."""

@@ -309,7 +309,8 @@ default="auto"
     head_width_, ridge_ : int, float
     loo_score_ : float
         Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
-        weight of its repeats; rows that are neurons are left aside). Heads that are other estimators have none.
+        weight of its repeats; of 1,000 or more, rows that are neurons are left aside). Heads that are other
+        estimators have none.
     loo_predictions_ : LeftOut
         `rows`: the row numbers that were scored (the first of equal rows); `predicted`: what the output layer fitted
         without that row says about it.
@@ -516,7 +517,8 @@ default="auto"
         left_out = decided if self.multilabel_ else self.classes_[decided]
         self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
         hits = decided == self._decide(loo.targets)
-        self.loo_score_ = float(np.average(hits.all(axis=1) if self.multilabel_ else hits, weights=loo.chooser))
+        hits = hits.all(axis=1) if self.multilabel_ else hits
+        self.loo_score_ = float(np.average(hits, weights=loo.judges))
         self.loo_is_stale_ = False
 
     def _weights(self, classes, codes, multilabel, w):

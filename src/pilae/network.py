@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -115,15 +116,24 @@ def survey(
     capacity: int,
     n_scored: int = 0,
     fit_rows: int | None = None,
-    search_rows: int | None = None,
+    search_rows: Callable[[int], int] | None = None,
 ) -> Survey:
-    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on."""
+    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
+
+    How many rows to search on may depend on the number of distinct ones; it must not fall as that grows.
+    """
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
     counted = max(capacity, structure.COUNTED_ROWS)
-    sizes = {"anchors": capacity, "scored": n_scored, "fitted": fit_rows or 0, "searched": search_rows or 0}
+    sizes = {
+        "anchors": capacity,
+        "scored": n_scored,
+        "fitted": fit_rows or 0,
+        "searched": 0 if search_rows is None else search_rows(2**62),
+    }
     make = partial(_FirstPass, rows.space, not rows.dual, seed, counted, rows.n_classes, sizes)
-    found = rows.total(make, _FirstPass.add, "reading the rows")
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        found = rows.total(make, _FirstPass.add, "reading the rows")
     distinct = found.spread.rows()
     if len(distinct) == 1:
         raise ValueError(
@@ -131,13 +141,15 @@ def survey(
             "was read."
         )
     anchors = found.first.rows() if kind == "first" else distinct[:capacity]
+    _check.check_spread(found.moments.variance_a())
+    n_distinct = len(distinct) if len(distinct) < counted else max(len(distinct), int(found.scored.estimate()))
     wanted: dict[str, tuple[np.ndarray, ...]] = {"anchors": (anchors,)}
     if n_scored:
         wanted["scored"] = found.scored.rows(by_key=True)
     if fit_rows and fit_rows < len(distinct):
         wanted["fitted"] = found.fitted.rows()
-    if search_rows and search_rows < rows.n:
-        wanted["searched"] = found.searched.rows()
+    if search_rows is not None and found.searched.met_more_than(count := search_rows(n_distinct)):
+        wanted["searched"] = tuple(column[:count] for column in found.searched.rows(by_key=True))
     samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
     return Survey(
         found.moments,
@@ -146,7 +158,7 @@ def survey(
         samples.get("scored"),
         samples.get("fitted"),
         samples.get("searched"),
-        len(distinct) if len(distinct) < counted else max(len(distinct), int(found.scored.estimate())),
+        n_distinct,
         len(distinct) < counted,
     )
 
@@ -215,9 +227,12 @@ class Grower:
     def _next_width(self, gram: Gram, name: str) -> int:
         rank = gram.rank if structure.needs_rank(self.width) else 0
         width = structure.layer_width(self.width, self.depth, gram.size, rank)
+        given = structure.listed_widths(self.width) or _check.is_integer(self.width)
+        if self.spec.encoder == "truncated" and not given:
+            width = max(1, min(width, gram.rank))
         available = int(self.found.anchors.shape[0])
         if self.spec.encoder == "rows" and width > available:
-            if structure.listed_widths(self.width) or _check.is_integer(self.width):
+            if given:
                 raise _check.too_few_rows(width, available, name)
             return available
         return width

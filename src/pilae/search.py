@@ -2,8 +2,8 @@
 
 Candidates are compared by the squared leave-one-out error of their output layer on rows that are not neurons
 themselves; the lowest wins, and a tie goes to the one met first, which is the simpler one. No candidate's features
-see the targets. A candidate that does worse than the mean on the rows that are neurons is brittle and never chosen:
-next to its own row a neuron says something wild, and new rows may come near.
+see the targets. A candidate that does worse than the mean on the rows that are neurons is brittle and not chosen
+(unless all are): next to its own row a neuron says something wild, and new rows may come near.
 """
 
 from __future__ import annotations
@@ -53,10 +53,14 @@ LAST_ROUND = Round(rows=15_000, scored=2000, width=2000)
 FINALISTS = 4
 
 
-def _last_round(n_rows: int) -> Round:
+def _size_of_last_round(distinct: int) -> Round:
     """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
-    width = min(LAST_ROUND.width, max(structure.widest_head(n_rows) // 2, FIRST_ROUND.width))
+    width = min(LAST_ROUND.width, max(structure.widest_head(distinct) // 2, FIRST_ROUND.width))
     return Round(min(LAST_ROUND.rows, max(8 * width, FIRST_ROUND.rows)), LAST_ROUND.scored, width)
+
+
+def _rows_of_last_round(distinct: int) -> int:
+    return _size_of_last_round(distinct).rows
 
 
 WORTH_REFINING = 1.1
@@ -67,6 +71,9 @@ HEAD_RIDGE = 1e-6
 
 HEAD_RIDGE_ON_INPUT = 1.0
 """The same on the input itself (depth 0)."""
+
+NEURON_COLUMNS = ("neurons", "encoder_ridge", "activation", "direct")
+"""What of a Plan says nothing where the head has no hidden neurons."""
 
 ENCODER_RIDGES = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-4)
 INPUT_RIDGES = (math.inf, 1.0)
@@ -97,8 +104,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
     """
     seed = _check.seed_of(params.random_state)
     fixed_width = _check.is_integer(params.head_width)
-    wanted = int(params.head_width) if fixed_width else structure.HEAD_WIDTH_LIMIT + 1
-    capacity = max(wanted, structure.width_bound(params.width, rows.d))
+    wanted = int(params.head_width) if fixed_width else structure.HEAD_WIDTH_LIMIT
+    capacity = max(wanted + 1, structure.width_bound(params.width, rows.d))  # pairs need one anchor more
     searching = params.depth == "auto" and params.growth == "loo" and structure.listed_widths(params.width) is None
     found = survey(
         rows,
@@ -107,12 +114,14 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Res
         capacity,
         SCORED_ROWS,
         params.fit_rows,
-        _last_round(rows.n).rows if searching else None,
+        _rows_of_last_round if searching else None,
     )
-    if params.head == "shln" and fixed_width and wanted > int(found.anchors.shape[0]):
-        raise _check.too_few_rows(wanted, int(found.anchors.shape[0]), "head_width")
+    available = int(found.anchors.shape[0]) - (params.head_anchors == "pairs")
+    if params.head == "shln" and fixed_width and wanted > available:
+        raise _check.too_few_rows(wanted, available, "head_width")
     if searching:
         plan, near, table = _Search(params, rows, found, seed).run()
+        rows.progress.quiet = False
     else:
         plan, near, table = _fixed_plan(params, found), None, []
     builder = _Builder(params, rows, found, seed)
@@ -196,10 +205,10 @@ class _Builder:
         nested = params.head_width == "auto" and plan.head == "shln"
         if params.head_width == "formula":
             rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.distinct
-            width = min(structure.formula_width(rank, n_rows), self._available(plan))
+            width = structure.formula_width(rank, n_rows, self._available(plan))
         else:
             width = self._widest(plan) if params.head_width == "auto" else int(params.head_width)
-        if width > self._available(plan):  # as many neurons as rows: pairs need one row more
+        if width > self._available(plan):  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
         return self.linear(grower, plan, width, params.ridge, nested=nested, keep=params.keep_statistics, near=near)
 
@@ -290,7 +299,14 @@ class _Trial:
 
     def __init__(self, params: Any, rows: Rows, seed: int, size: Round, least: int, inner: int | None = None) -> None:
         capacity = max(size.width + 1, structure.width_bound(params.width, rows.d))
-        self.found = found = survey(rows, seed, params.anchors, capacity, size.scored, search_rows=inner)
+        self.found = found = survey(
+            rows,
+            seed,
+            params.anchors,
+            capacity,
+            size.scored,
+            search_rows=None if inner is None else lambda distinct: inner,
+        )
         self.builder = _Builder(params, rows, found, seed, hold=True)
         width = min(max(least, found.distinct // 5), size.width)
         self.width = max(1, min(width, found.distinct // 3, int(found.anchors.shape[0]) - 1))
@@ -314,7 +330,7 @@ class _Search:
         self.free = _head_encoder_ridge(params) == "auto"
         rows = rows if found.searched is None else found.searched
         inner = min(max(4 * rows.d, 2000), FIRST_ROUND.rows)
-        self.last = _Trial(params, rows, seed, _last_round(found.distinct), 400, inner)
+        self.last = _Trial(params, rows, seed, _size_of_last_round(found.distinct), 400, inner)
         first = self.last.found.searched
         self.trial = _Trial(params, rows if first is None else first, seed, FIRST_ROUND, 200)
         self.table: list[dict[str, Any]] = []
@@ -336,10 +352,13 @@ class _Search:
         # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
         few = self.trial.found.distinct < self.trial.builder.rows.d
         kinds: tuple[str, ...] = ("none", "standard") if few else ("none", "standard", "asinh")
+        if self.params.head != "shln":  # judged by plain ridge, to which raw and standardised columns are the same
+            kinds = (structure.scaling_rule("auto", self.last.found.moments.variance_a()), *kinds[2:])
         kinds = kinds if given == "auto" else (given,)
         growers = {scaling: self.trial.grower(scaling) for scaling in kinds}
         ridges = self._encoder_ridges(INPUT_RIDGES)
-        self._plain(growers[kinds[0]])
+        for kind in kinds[:1] if self.params.head == "shln" else kinds:
+            self._plain(growers[kind])
         for grower in growers.values():
             self._neurons(grower, ridges[:1], walk=False)
         if self._hidden_rows(0):
@@ -359,7 +378,7 @@ class _Search:
             ridges = self._encoder_ridges(FEATURE_RIDGES)
             self._neurons(grower, ridges, walk=len(ridges) > 1)
             self._refine(grower)
-            if self._winner() is before:
+            if self._winner()[0] == before[0]:
                 break
 
     def _last_round(self) -> None:
@@ -397,6 +416,12 @@ class _Search:
 
     def _encoder_ridges(self, values: tuple[float, ...]) -> tuple[float, ...]:
         return values if self.free else (float(_head_encoder_ridge(self.params)),)
+
+    @property
+    def _width(self) -> int:
+        """Neurons of a candidate: those of the round, or as many as were asked for where that is fewer."""
+        given = self.params.head_width
+        return min(self.trial.width, int(given)) if _check.is_integer(given) else self.trial.width
 
     def _plain(self, grower: Grower) -> None:
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given head_width wants neurons."""
@@ -475,12 +500,13 @@ class _Search:
             if row["plan"] == plan and row["round"] == number:
                 return None if row["brittle"] else row["error"]
         start = time.perf_counter()
+        builder = self.trial.builder
+        builder.rows.progress.stage(f"candidate {len(self.table) + 1}: {_in_words(plan)}")
         if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
             return None
-        builder = self.trial.builder
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                output = builder.linear(grower, plan, self.trial.width, "auto", near=near).output
+                output = builder.linear(grower, plan, self._width, self.params.ridge, near=near).output
         except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
             return None
         scores, scale = output.loo, builder.scale
@@ -493,7 +519,9 @@ class _Search:
             {
                 "plan": plan,
                 "round": number,
-                **plan._asdict(),
+                **(plan._asdict() if plan.head == "shln" else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)),
+                "rows": self.trial.builder.rows.n,
+                "width": int(output.coef.shape[0]),
                 "error": error,
                 "error_on_anchors": on_anchors,
                 "standard_error": scores.standard_error(scale),
@@ -524,6 +552,14 @@ class _Search:
                 "them, or give float64."
             )
         return self.best
+
+
+def _in_words(plan: Plan) -> str:
+    scaling = "" if plan.input_scaling == "none" else f", {plan.input_scaling} input"
+    if plan.head != "shln":
+        return f"depth {plan.depth}{scaling}, no hidden neurons"
+    links = ", direct links" if plan.direct else ""
+    return f"depth {plan.depth}{scaling}, {plan.activation} of {plan.neurons}, ridge {plan.encoder_ridge:g}{links}"
 
 
 def _then(*steps: Callable[[Array], Array] | None) -> Callable[[Array], Array]:

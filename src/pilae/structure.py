@@ -106,7 +106,7 @@ def widest_head(distinct_rows: float) -> int:
     return max(1, int(min(share, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
 
 
-def formula_width(rank: int, n_rows: int) -> int:
+def formula_width(rank: int, n_rows: int, available: int) -> int:
     """head_width="formula": P(r, N) of eq (31), and where it is not positive the rank, eq (30) with alpha 0.
 
     Outside the range of the data it was fitted on the formula means little (at 60,000 rows it is far below zero), so
@@ -114,15 +114,15 @@ def formula_width(rank: int, n_rows: int) -> int:
     """
     theta = FORMULA
     p = math.ceil(theta[0] + theta[1] * rank + theta[2] * n_rows + theta[3] * rank**2 + theta[4] * n_rows**2)
-    width = p if p > 0 else max(1, rank)
+    width = min(p if p > 0 else max(1, rank), available)
     inside = FORMULA_RANKS[0] <= rank <= FORMULA_RANKS[1] and FORMULA_ROWS[0] <= n_rows <= FORMULA_ROWS[1]
-    if not inside:
+    if not inside or width == available:
         warnings.warn(
             f"head_width='formula' was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
-            f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} rows it gives {p}, and {width} is used. "
+            f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} distinct rows it gives {p}, and {width} is used. "
             "head_width='auto' chooses by leave-one-out instead.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=6,  # the line that called fit
         )
     return width
 
