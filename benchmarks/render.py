@@ -28,7 +28,8 @@ def paper_network() -> str:
             continue
         loo = "-" if case["loo_accuracy"] is None else f"{case['loo_accuracy']:.4f}"
         lines.append(
-            f"| {name} | {case['test_accuracy']:.4f} | {loo} | {case['calibration_error']:.3f} | {case['seconds']:.0f} | {case['gemm']:.0f} | "
+            f"| {name} | {case['test_accuracy']:.4f} | {loo} | {case['calibration_error']:.3f} | "
+            f"{case['seconds']:.0f} | {case['gemm']:.0f} | "
             f"{case['peak_megabytes'] * 2**20 / 1e9:.2f} GB |"
         )
     searched = [case for case in cases.values() if case.get("seconds_without_search")]
@@ -36,8 +37,8 @@ def paper_network() -> str:
     equal = max(cases["equality"].values())
     lines += [
         "",
-        f"With no argument the fit took {min(ratios):.1f} to {max(ratios):.1f} times what the structure it ends with takes "
-        "when it is given.",
+        f"With no argument a fit took {min(ratios):.1f} to {max(ratios):.1f} times as long as the structure it ends with "
+        "when that is given.",
         f"Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs to {equal:.0e} (float64). One "
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",

@@ -5,6 +5,7 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 
 from .model import PILAEClassifier, PILAERegressor
 from .pil import PILClassifier, PILRegressor
+from .sources import scan_blocks, scan_csv, scan_parquet
 from .stack import PILAutoencoder, StackedPILAE
 
 __version__ = "0.1.0.dev0"
@@ -17,4 +18,7 @@ __all__ = [
     "PILRegressor",
     "StackedPILAE",
     "__version__",
+    "scan_blocks",
+    "scan_csv",
+    "scan_parquet",
 ]

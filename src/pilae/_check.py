@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,8 @@ def seed_of(random_state: Any) -> int:
 def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
     """X as a 2-D array of its own library, or CSR. Nothing is copied that is already in order."""
     name = type(estimator).__name__
+    if isinstance(X, Iterator):
+        raise read_once("X")
     if is_foreign(X):
         X = _arrays.detached(X)
         if X.ndim != 2:
@@ -320,11 +323,7 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
     classes, codes = np.unique(y if w is None else y[w > 0], return_inverse=True)
     if w is not None:  # classes of rows without weight do not exist; their rows get any code
         codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} needs at least two classes, but y holds one class only ({classes[0]!r}): "
-            "check the target column."
-        )
+    check_classes(estimator, classes)
     return classes, codes, False
 
 
@@ -358,6 +357,109 @@ def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
     _check_finite(Y, "y", type(estimator).__name__)
     check_target_size(Y)
     return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
+
+
+def read_once(what: str) -> ValueError:
+    return ValueError(
+        f"{what} is a generator or another iterator, which can be read only once, and fitting reads the rows several "
+        "times: pass pilae.scan_blocks(f), where f is the function that makes a new one."
+    )
+
+
+def extra(module: str, name: str, what: str) -> Any:
+    """An optional module, or the sentence that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(f"{what} needs {module.split('.')[0]}: pip install 'pilae[{name}]'.") from None
+
+
+def check_piece(X: Any, where: Callable[[int], str], columns: list[str] | None, name: str) -> None:
+    """Finite numbers in some rows of a source."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(np.sum(values))):
+            return
+    bad = ~np.isfinite(X.toarray() if scipy.sparse.issparse(X) else X)
+    if bad.any():
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        named = f"column {column}" if columns is None else f"column {columns[column]!r}"
+        raise ValueError(
+            f"{where(row)}, {named} is missing or infinite, which {name} does not take: fill such values first, or "
+            "leave those rows out."
+        )
+
+
+def check_piece_weight(w: np.ndarray, where: Callable[[int], str]) -> None:
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        raise ValueError(f"{where(int(np.argmax(bad)))}: a weight must be a finite number of at least 0.")
+
+
+def check_piece_targets(y: np.ndarray, labels: bool, where: Callable[[int], str], name: str) -> None:
+    """Targets of some rows of a source: labels, or finite numbers."""
+    if y.dtype.kind == "f":
+        missing = ~np.isfinite(y if y.ndim == 1 else y.sum(axis=1))
+    elif y.dtype.kind == "O":
+        missing = np.array([value is None for value in y])
+    elif labels or y.dtype.kind in "biu":
+        return
+    else:
+        raise ValueError(f"{where(0)}: {name} needs numbers as targets, but got {y.dtype}.")
+    if missing.any():
+        raise ValueError(f"{where(int(np.argmax(missing)))}: the target is missing or infinite.")
+    if labels and y.dtype.kind == "f" and np.any(y != np.floor(y)):
+        row = int(np.argmax(y != np.floor(y)))
+        raise ValueError(f"{where(row)}: the target {y[row]!r} is no class; for real targets use PILAERegressor.")
+
+
+def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+    """Places of labels among the classes."""
+    labels = labels.astype(classes.dtype, copy=False) if labels.dtype.kind == "O" else labels
+    codes = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+    unknown = classes[codes] != labels
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise ValueError(f"{where(row)}: the label {labels[row]!r} was not there when the source was first read.")
+    return codes
+
+
+def check_alone(y: Any, sample_weight: Any) -> None:
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            "A source brings its own targets and weights: call with the source alone, and name them where it is made "
+            "(target=..., weight=..., or blocks of (X, y, sample_weight))."
+        )
+
+
+def remember_columns(estimator: Any, d: int, columns: list[str] | None) -> None:
+    estimator.n_features_in_ = d
+    if columns is not None:
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+
+
+def check_columns(estimator: Any, d: int, columns: list[str] | None) -> None:
+    """The columns of a source against those of `fit`."""
+    known = getattr(estimator, "feature_names_in_", None)
+    if columns is not None and known is not None and list(known) != list(columns):
+        missing = [name for name in known if name not in columns]
+        what = f"{missing[:5]} are missing" if missing else "they come in another order or there are others"
+        raise ValueError(f"The columns of the source are not those of fit: {what}. Name them with columns=[...].")
+    if d != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {d} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as "
+            "input."
+        )
+
+
+def check_classes(estimator: Any, classes: np.ndarray) -> None:
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least two classes, but y holds one class only ({classes[0]!r}): "
+            "check the target column."
+        )
 
 
 def check_spread(variance: Array) -> None:

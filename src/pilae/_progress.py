@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 
@@ -53,3 +54,13 @@ class Progress:
             sys.stderr.write("\n")
             sys.stderr.flush()
             self.live = False
+
+
+def peak_megabytes() -> float:
+    """The most memory this process has held so far (NaN where the system does not say)."""
+    try:
+        import resource
+    except ImportError:
+        return math.nan
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

@@ -68,6 +68,9 @@ class Rows:
         Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
     """
 
+    in_memory = True
+    """Whether a pass costs no reading."""
+
     def __init__(
         self,
         X: Any,

@@ -519,7 +519,7 @@ def fit_estimator_head(
     rows: Rows,
     features: Callable[[Array], Array],
     head: Any,
-    y: np.ndarray,
+    y: np.ndarray | None,
     fit_params: dict,
     moments: Moments | None,
 ) -> EstimatorHead:
@@ -529,6 +529,11 @@ def fit_estimator_head(
         fitted = EstimatorHead(LogisticRegression(max_iter=1000), *_whitening(moments))
     else:
         fitted = EstimatorHead(clone(head))
+    if y is None:
+        raise ValueError(
+            "A head that is an estimator of its own needs all features in memory, so it cannot be fitted from a "
+            "source: use head='shln' or head='ridge', or give arrays."
+        )
     there = np.ones(rows.n, bool) if rows.weight is None else rows.weight > 0
     F = np.concatenate(
         [

@@ -5,6 +5,7 @@ Thin on purpose: parameters in, functions of the other files called, attributes 
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +25,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from . import _check
 from ._arrays import Array, as_labels, space_for, space_of, to_numpy
-from ._progress import Progress
+from ._progress import Progress, peak_megabytes
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .head import EstimatorHead, LinearHead, fit_calibration, residual_quantiles
 from .loo import Scored
 from .search import fit_network
+from .sources import FirstReading, Source, Stream, read_targets
 from .stack import layer_number
 from .update import UpdateMixin, Wider
 
@@ -129,10 +131,21 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         elif not hasattr(self.head, "fit") or isinstance(self.head, type):
             raise _check.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
 
-    def _fit_rows(self, rows: Rows, y: np.ndarray, fit_params: dict) -> None:
+    def _fit_rows(self, rows: Rows, y: np.ndarray | None, fit_params: dict) -> None:
         """Grow the network on `rows`, fit the head, set the fitted attributes."""
-        result = fit_network(self, rows, y, fit_params)
-        rows.progress.close()
+        start = time.perf_counter()
+        try:
+            result = fit_network(self, rows, y, fit_params)
+        finally:
+            rows.progress.close()
+        seconds = time.perf_counter() - start
+        self.fit_stats_ = {
+            "rows": rows.n,
+            "passes": rows.passes,
+            "seconds": seconds,
+            "rows_per_second": rows.n * rows.passes / seconds,
+            "peak_megabytes": peak_megabytes(),
+        }
         head = result.head
         self.network_, self.layers_, self.head_ = result.network, result.network.layers, head
         self.search_ = result.table
@@ -145,10 +158,35 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
 
+    def _stream(self, source: Source, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
+        """The rows of a source for `fit`, after a first reading of its targets."""
+        _check.check_alone(y, sample_weight)
+        first = read_targets(source, labels=labels, name=type(self).__name__)
+        _check.remember_columns(self, source.d, source.columns)
+        rows = Stream(
+            source,
+            space_for(np.empty(0), self.device),
+            n=first.n,
+            classes=first.classes if labels else None,
+            real=not labels,
+            total_weight=first.weight,
+            block_rows=self.block_rows,
+            dtype=self.dtype,
+            progress=Progress(self.verbose),
+            name=type(self).__name__,
+        )
+        rows.passes = 1
+        return rows, first
+
     # ----------------------------------------------------------------------------------------- predicting
 
     def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
+        if isinstance(X, Source):
+            _check.check_columns(self, X.d, X.columns)
+            name, progress = type(self).__name__, Progress(self.verbose)
+            space, dtype = self.network_.space, self.network_.dtype
+            return Stream(X, space, n=X.count(), block_rows=self.block_rows, dtype=dtype, progress=progress, name=name)
         X = _check.check_X(self, X, reset=False)
         network = self.network_
         _check.check_same_space(self, method, X, network.space)
@@ -333,6 +371,8 @@ default="auto"
         Equal for models of one network, which alone can be merged.
     n_passes_ : int
         Passes over the data.
+    fit_stats_ : dict
+        rows, passes, seconds, rows_per_second (over all passes), and peak_megabytes of the process so far.
 
     Notes
     -----
@@ -416,12 +456,13 @@ default="auto"
         )
         self.class_weight = class_weight
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
+    def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            Sources are made by `scan_parquet`, `scan_csv` and `scan_blocks`.
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
@@ -435,31 +476,18 @@ default="auto"
         """
         with _check.fresh_fit(self):
             self._check_params()
-            X = _check.check_X(self, X, reset=True, min_rows=2)
-            w = _check.check_weight(sample_weight, X.shape[0])
-            classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w)
-            if multilabel and self.head == "softmax":
-                raise ValueError(
-                    "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
-                    "estimator such as sklearn.neighbors.KNeighborsClassifier."
-                )
-            given = w is not None
-            w, unit = self._weights(classes, codes, multilabel, w)
-            rows = Rows(
-                X,
-                space_for(X, self.device),
-                codes=None if multilabel else codes,
-                n_classes=0 if multilabel else len(classes),
-                targets=codes if multilabel else None,
-                weight=w,
-                unit=unit,
-                block_rows=self.block_rows,
-                dtype=self.dtype,
-                progress=Progress(self.verbose),
-            )
-            labels = codes if multilabel else classes[codes]
+            rows: Rows
+            labels: np.ndarray | None = None
+            if isinstance(X, Source):
+                rows, first = self._stream(X, y, sample_weight, labels=True)
+                classes, multilabel, given = first.classes, False, False
+                _check.check_classes(self, classes)
+                rows.weigh_classes(self._class_factor(classes, first.mass), first.mass)
+            else:
+                rows, classes, labels, given = self._array_rows(X, y, sample_weight)
+                multilabel = rows.codes is None
             self.classes_, self.multilabel_ = classes, multilabel
-            self._fit_rows(rows, labels, self._head_fit_params(w, fit_params, given=given))
+            self._fit_rows(rows, labels, self._head_fit_params(rows.weight, fit_params, given=given))
             if isinstance(self.head_, EstimatorHead) and not multilabel:
                 self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
             if isinstance(self.head_, LinearHead):
@@ -490,6 +518,15 @@ default="auto"
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
         """Rows for an update, and the classes they bring."""
         rows = self._rows(X, "partial_fit")
+        if isinstance(X, Source):
+            _check.check_alone(y, sample_weight)
+            first = read_targets(X, labels=True, name=type(self).__name__)
+            wider = self._wider(first.classes if classes is None else np.concatenate([first.classes, classes]))
+            rows.classes = self.classes_ if wider is None else wider.classes
+            rows.n_classes = len(rows.classes)
+            if isinstance(self.class_weight, dict):
+                rows.factor = np.array([self.class_weight.get(label, 1.0) for label in rows.classes.tolist()])
+            return rows, wider
         w = _check.check_weight(sample_weight, rows.n)
         wider, codes = None, None
         if self.multilabel_:
@@ -521,6 +558,32 @@ default="auto"
         self.loo_score_ = float(np.average(hits, weights=loo.judges))
         self.loo_is_stale_ = False
 
+    def _array_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray, np.ndarray, bool]:
+        """(rows, classes, labels, whether weights were given) of arrays."""
+        X = _check.check_X(self, X, reset=True, min_rows=2)
+        w = _check.check_weight(sample_weight, X.shape[0])
+        classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w)
+        if multilabel and self.head == "softmax":
+            raise ValueError(
+                "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
+                "estimator such as sklearn.neighbors.KNeighborsClassifier."
+            )
+        given = w is not None
+        w, unit = self._weights(classes, codes, multilabel, w)
+        rows = Rows(
+            X,
+            space_for(X, self.device),
+            codes=None if multilabel else codes,
+            n_classes=0 if multilabel else len(classes),
+            targets=codes if multilabel else None,
+            weight=w,
+            unit=unit,
+            block_rows=self.block_rows,
+            dtype=self.dtype,
+            progress=Progress(self.verbose),
+        )
+        return rows, classes, codes if multilabel else classes[codes], given
+
     def _weights(self, classes, codes, multilabel, w):
         """Row weights with class weights, and the weight that leaving one row out takes away."""
         unit = None if w is None else np.minimum(w, 1.0)
@@ -528,17 +591,23 @@ default="auto"
             return w, unit
         if multilabel:
             raise ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            mass = np.bincount(codes, weights=w, minlength=len(classes))
-            factor = mass.sum() / (len(classes) * mass)
-        else:
-            if not isinstance(self.class_weight, dict):
-                raise _check.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
-            factor = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
-            if not np.all(np.isfinite(factor)) or np.any(factor < 0) or not np.any(factor > 0):
-                raise _check.bad(self, "class_weight", "a dict of finite weights of at least 0, not all of them 0")
+        factor = self._class_factor(classes, np.bincount(codes, weights=w, minlength=len(classes)))
+        assert factor is not None
         c = factor[codes]
         return (c if w is None else w * c), (c if unit is None else unit * c)
+
+    def _class_factor(self, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
+        """The weight of each class, from class_weight and what the rows of each class weigh."""
+        if self.class_weight is None:
+            return None
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return mass.sum() / (len(classes) * mass)
+        if not isinstance(self.class_weight, dict):
+            raise _check.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
+        factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not np.all(np.isfinite(factor)) or np.any(factor < 0) or not np.any(factor > 0):
+            raise _check.bad(self, "class_weight", "a dict of finite weights of at least 0, not all of them 0")
+        return factor
 
     def _decide(self, outputs: Array) -> Array:
         """Class number of each row, or 0/1 labels."""
@@ -580,8 +649,9 @@ default="auto"
             return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
         return self._current_head().calibration(self._scores(X, "predict_proba"), self.multilabel_)
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """Accuracy (of whole label sets for multilabel targets)."""
+    def score(self, X, y=None, sample_weight=None) -> float:
+        """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
+        y = X.targets() if isinstance(X, Source) and y is None else y
         return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -627,12 +697,12 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
 
     _heads = ("shln", "ridge")
 
-    def fit(self, X, y, sample_weight=None, **fit_params):
+    def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
@@ -646,22 +716,26 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         """
         with _check.fresh_fit(self):
             self._check_params()
-            X = _check.check_X(self, X, reset=True, min_rows=2)
-            w = _check.check_weight(sample_weight, X.shape[0])
-            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
-            rows = Rows(
-                X,
-                space_for(X, self.device),
-                targets=Y,
-                weight=w,
-                unit=None if w is None else np.minimum(w, 1.0),
-                block_rows=self.block_rows,
-                dtype=self.dtype,
-                progress=Progress(self.verbose),
-            )
-            self._fit_rows(
-                rows, Y[:, 0] if self.flat_ else Y, self._head_fit_params(w, fit_params, given=w is not None)
-            )
+            if isinstance(X, Source):
+                stream, first = self._stream(X, y, sample_weight, labels=False)
+                self.flat_ = first.n_outputs == 1
+                self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
+            else:
+                X = _check.check_X(self, X, reset=True, min_rows=2)
+                w = _check.check_weight(sample_weight, X.shape[0])
+                Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+                rows = Rows(
+                    X,
+                    space_for(X, self.device),
+                    targets=Y,
+                    weight=w,
+                    unit=None if w is None else np.minimum(w, 1.0),
+                    block_rows=self.block_rows,
+                    dtype=self.dtype,
+                    progress=Progress(self.verbose),
+                )
+                routed = self._head_fit_params(w, fit_params, given=w is not None)
+                self._fit_rows(rows, Y[:, 0] if self.flat_ else Y, routed)
             if isinstance(self.head_, LinearHead):
                 self._set_loo(self.head_.output.loo)
         return self
@@ -686,6 +760,11 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
         """Rows for an update."""
         rows = self._rows(X, "partial_fit")
+        if isinstance(X, Source):
+            _check.check_alone(y, sample_weight)
+            read_targets(X, labels=False, name=type(self).__name__)
+            rows.real = True
+            return rows, None
         w = _check.check_weight(sample_weight, rows.n)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
         rows.targets, _ = _check.check_targets(self, y, rows.n)
@@ -733,8 +812,9 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         ends = space.xp.stack([centre - half, centre + half], axis=-1)
         return ends[:, 0, :] if self.flat_ else ends
 
-    def score(self, X, y, sample_weight=None) -> float:
-        """R2, the mean over outputs."""
+    def score(self, X, y=None, sample_weight=None) -> float:
+        """R2, the mean over outputs. A source brings its targets."""
+        y = X.targets() if isinstance(X, Source) and y is None else y
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -148,8 +148,10 @@ def survey(
         wanted["scored"] = found.scored.rows(by_key=True)
     if fit_rows and fit_rows < len(distinct):
         wanted["fitted"] = found.fitted.rows()
-    if search_rows is not None and found.searched.met_more_than(count := search_rows(n_distinct)):
-        wanted["searched"] = tuple(column[:count] for column in found.searched.rows(by_key=True))
+    if search_rows is not None:
+        count = search_rows(n_distinct)
+        if not rows.in_memory or found.searched.met_more_than(count):
+            wanted["searched"] = tuple(column[:count] for column in found.searched.rows(by_key=True))
     samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
     return Survey(
         found.moments,

@@ -92,7 +92,7 @@ class Result:
     table: list[dict[str, Any]] = field(default_factory=list)
 
 
-def fit_network(params: Any, rows: Rows, y: np.ndarray, fit_params: dict) -> Result:
+def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict) -> Result:
     """Choose a network for the rows, and fit it.
 
     Parameters
@@ -195,7 +195,7 @@ class _Builder:
         return grower
 
     def head(
-        self, grower: Grower, plan: Plan, y: np.ndarray, fit_params: dict, near: float | None
+        self, grower: Grower, plan: Plan, y: np.ndarray | None, fit_params: dict, near: float | None
     ) -> LinearHead | EstimatorHead:
         """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
         params = self.params

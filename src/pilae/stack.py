@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -14,24 +15,26 @@ from ._progress import Progress
 from .blocks import Rows
 from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
+from .sources import Source, Stream
 
 
 class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
-        X = _check.check_X(self, X, reset=True, min_rows=2)
         seed = _check.seed_of(self.random_state)
-        space = space_for(X, self.device)
         progress = Progress(self.verbose)
-        rows = Rows(
-            X,
-            space,
-            weight=_check.check_weight(sample_weight, X.shape[0]),
-            block_rows=self.block_rows,
-            dtype=self.dtype,
-            progress=progress,
-        )
+        running = {"block_rows": self.block_rows, "dtype": self.dtype, "progress": progress}
+        if isinstance(X, Source):
+            _check.check_alone(None, sample_weight)
+            _check.remember_columns(self, X.d, X.columns)
+            space = space_for(np.empty(0), self.device)
+            n, weight = X.size()
+            rows: Rows = Stream(X, space, n=n, total_weight=weight, name=type(self).__name__, **running)
+        else:
+            X = _check.check_X(self, X, reset=True, min_rows=2)
+            w = _check.check_weight(sample_weight, X.shape[0])
+            rows = Rows(X, space_for(X, self.device), weight=w, **running)
         found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(self.encoder, ridge, self.activation, self.gain, self.decoder_ridge, self.keep_decoders)
@@ -53,8 +56,12 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _rows(self, X: Any, method: str) -> Rows:
         check_is_fitted(self)
-        X = _check.check_X(self, X, reset=False)
         network = self.network_
+        if isinstance(X, Source):
+            _check.check_columns(self, X.d, X.columns)
+            running = {"block_rows": self.block_rows, "dtype": network.dtype, "name": type(self).__name__}
+            return Stream(X, network.space, n=X.count(), **running)
+        X = _check.check_X(self, X, reset=False)
         _check.check_same_space(self, method, X, network.space)
         return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 

@@ -1,0 +1,448 @@
+"""Data that does not fit in memory: Parquet, CSV, any restartable run of blocks, read ahead while computing.
+
+A source can be read again and again, block by block, with its targets in it. `model.fit(source)` reads it a few times;
+nothing but blocks and small samples is ever held.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from . import _check
+from ._arrays import Array, Space, to_numpy
+from ._progress import Progress
+from .blocks import Block, Rows
+
+READ_BYTES = 16 * 2**20
+"""About how much of a file is read at a time."""
+
+
+class Piece(NamedTuple):
+    """Some rows as they come from a source; `where` names one of them for an error sentence."""
+
+    X: Any
+    y: np.ndarray | None
+    w: np.ndarray | None
+    where: Callable[[int], str]
+
+
+class Source:
+    """Rows that can be read again and again. Made by `scan_parquet`, `scan_csv` or `scan_blocks`."""
+
+    columns: list[str] | None = None
+    d: int
+    dtype: str
+
+    def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
+        """All rows from the start. With `targets_only` X may be empty, of the right length."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(int(piece.X.shape[0]) for piece in self.read())
+
+    def size(self) -> tuple[int, float]:
+        """Number of rows and their total weight."""
+        n, weight = 0, 0.0
+        for piece in self.read():
+            m = int(piece.X.shape[0])
+            n, weight = n + m, weight + (m if piece.w is None else float(piece.w.sum()))
+        return n, weight
+
+    def targets(self) -> np.ndarray:
+        """All targets, held whole."""
+        return np.concatenate([_need_target(piece) for piece in self.read(targets_only=True)])
+
+
+def scan_parquet(
+    path: str | Path | list,
+    target: str | None = None,
+    *,
+    columns: list[str] | None = None,
+    weight: str | None = None,
+    filter: Any = None,
+) -> Source:
+    """Rows of one or more Parquet files, read block by block.
+
+    Parameters
+    ----------
+    path : path of a file or a folder, or a list of files
+    target : str, optional
+        The column of targets.
+    columns : list of str, optional
+        The columns to learn from; by default all but the target and the weight.
+    weight : str, optional
+        The column of sample weights.
+    filter : pyarrow.dataset.Expression, optional
+        Read only rows for which this is true.
+
+    Returns
+    -------
+    Source, for `fit`, `partial_fit`, `predict`, ...
+    """
+    return _ArrowSource(path, "parquet", target, columns, weight, filter)
+
+
+def scan_csv(
+    path: str | Path | list,
+    target: str | None = None,
+    *,
+    columns: list[str] | None = None,
+    weight: str | None = None,
+    filter: Any = None,
+) -> Source:
+    """Rows of one or more CSV files with a header, read block by block. Parameters as in `scan_parquet`."""
+    return _ArrowSource(path, "csv", target, columns, weight, filter)
+
+
+def scan_blocks(blocks: Iterable | Callable[[], Iterable]) -> Source:
+    """Rows from anything that gives blocks, more than once.
+
+    Parameters
+    ----------
+    blocks : iterable, or function without arguments that returns an iterator
+        Of X, (X, y) or (X, y, sample_weight), X a two-dimensional array or CSR matrix. A generator can be read only
+        once: give the function that makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pilae import PILAERegressor, scan_blocks
+    >>> def blocks():
+    ...     for seed in range(4):
+    ...         X = np.random.default_rng(seed).standard_normal((100, 3))
+    ...         yield X, X[:, 0] - 2 * X[:, 1]
+    >>> model = PILAERegressor().fit(scan_blocks(blocks))
+    >>> bool(model.loo_score_ > 0.99)
+    True
+    """
+    if iter_once(blocks):
+        raise _check.read_once("blocks")
+    if not callable(blocks) and not hasattr(blocks, "__iter__"):
+        raise ValueError(f"scan_blocks needs an iterable of blocks or a function that returns one. Got {blocks!r}.")
+    return _BlockSource(blocks)
+
+
+def iter_once(x: Any) -> bool:
+    """Whether x is an iterator, which is used up by one reading."""
+    return isinstance(x, Iterator)
+
+
+class _BlockSource(Source):
+    def __init__(self, blocks: Any) -> None:
+        self.blocks = blocks
+        first = next(iter(self._items()), None)
+        if first is None:
+            raise ValueError("scan_blocks got no block: the iterable is empty.")
+        X = first[0]
+        self.d = int(X.shape[1])
+        self.dtype = "float32" if X.dtype == np.float32 else "float64"
+        names = getattr(X, "columns", None)
+        self.columns = None if names is None else [str(name) for name in names]
+
+    def _items(self) -> Iterator[tuple]:
+        made = self.blocks() if callable(self.blocks) else self.blocks
+        for number, item in enumerate(made):
+            X, y, w = (*item, None, None)[:3] if isinstance(item, tuple) else (item, None, None)
+            if not scipy.sparse.issparse(X):
+                X = to_numpy(X)
+            if X.ndim != 2 or X.dtype.kind not in "biuf":
+                raise ValueError(f"Block {number} is not a two-dimensional array of numbers (dtype {X.dtype}).")
+            yield X, y, w
+
+    def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
+        for number, (X, y, w) in enumerate(self._items()):
+            if X.shape[1] != self.d:
+                raise ValueError(f"Block {number} has {X.shape[1]} columns, but the first block has {self.d}.")
+            labels = None if y is None else np.asarray(_check.plain_labels(y))
+            weight = None if w is None else np.asarray(to_numpy(w), dtype=np.float64)
+            for name, value in (("y", labels), ("sample_weight", weight)):
+                if value is not None and len(value) != X.shape[0]:
+                    raise ValueError(f"Block {number} has {X.shape[0]} rows, but {len(value)} entries in {name}.")
+            yield Piece(X.tocsr() if scipy.sparse.issparse(X) else X, labels, weight, _place(f"block {number}"))
+
+
+class _ArrowSource(Source):
+    def __init__(self, path: Any, kind: str, target: Any, columns: Any, weight: Any, filter: Any) -> None:
+        dataset = _check.extra("pyarrow.dataset", "parquet", f"scan_{kind}")
+        files = [str(p) for p in path] if isinstance(path, list) else str(path)
+        try:
+            self.dataset = dataset.dataset(files, format=kind)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"Cannot read {path} as {kind}: {error}") from None
+        self.kind, self.target, self.weight, self.filter = kind, target, weight, filter
+        there = self.dataset.schema.names
+        self.columns = list(columns) if columns is not None else [c for c in there if c not in (target, weight)]
+        for name in [*self.columns, *(c for c in (target, weight) if c is not None)]:
+            if name not in there:
+                raise ValueError(f"{path} has no column {name!r}; it has {', '.join(there[:20])}.")
+        if not self.columns:
+            raise ValueError(f"{path} has no column to learn from.")
+        self._check_types(self.dataset.schema, str(path))
+        self.d = len(self.columns)
+        types = {str(self.dataset.schema.field(name).type) for name in self.columns}
+        self.dtype = "float32" if types == {"float"} else "float64"
+
+    def count(self) -> int:
+        return int(self.dataset.count_rows(filter=self.filter))
+
+    def _check_types(self, schema: Any, file: str) -> None:
+        import pyarrow.types as kinds
+
+        for name in self.columns or []:
+            if name not in schema.names:
+                raise ValueError(f"{file} has no column {name!r}, but other files have it.")
+            type_ = schema.field(name).type
+            if not (kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_boolean(type_)):
+                raise ValueError(
+                    f"Column {name!r} of {file} holds {type_}, but only numbers can be learnt from: name the columns "
+                    "to use with columns=[...], or encode it first."
+                )
+
+    def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
+        names = [] if targets_only else list(self.columns or [])
+        extra = [name for name in (self.target, self.weight) if name is not None]
+        rows = max(1024, READ_BYTES // (8 * max(1, len(names) + len(extra))))
+        for fragment in self.dataset.get_fragments():
+            if self.kind == "parquet":  # a CSV file has no types of its own
+                self._check_types(fragment.physical_schema, fragment.path)
+            start = 0
+            batches = fragment.to_batches(
+                schema=self.dataset.schema,
+                columns=names + extra,
+                filter=self.filter,
+                batch_size=rows,
+                batch_readahead=1,
+            )
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (OSError, ValueError) as error:
+                    raise ValueError(f"{fragment.path}: cannot be read after row {start}: {error}") from None
+                if batch is None:
+                    break
+                if batch.num_rows:
+                    X = np.empty((len(names), batch.num_rows), dtype=self.dtype).T
+                    for j in range(len(names)):
+                        X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
+                    y = None if self.target is None else batch[self.target].to_numpy(zero_copy_only=False)
+                    w = None if self.weight is None else batch[self.weight].to_numpy(zero_copy_only=False)
+                    yield Piece(X, y, None if w is None else w.astype(np.float64), _place(fragment.path, start))
+                start += batch.num_rows
+
+
+def _place(what: str, start: int = 0) -> Callable[[int], str]:
+    return lambda row: f"{what}, row {start + row}"
+
+
+def _need_target(piece: Piece) -> np.ndarray:
+    if piece.y is None:
+        raise ValueError("The source has no targets: name the target column (target=...), or give blocks of (X, y).")
+    return piece.y
+
+
+class Stream(Rows):
+    """The rows of a source as blocks.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, found by a first reading.
+    classes : array, optional
+        Labels become class numbers, their places in this.
+    factor : array, optional
+        Weight of each class.
+    total_weight : float
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        source: Source,
+        space: Space,
+        *,
+        n: int,
+        classes: np.ndarray | None = None,
+        real: bool = False,
+        factor: np.ndarray | None = None,
+        total_weight: float = 0.0,
+        block_rows: int | str = "auto",
+        dtype: str | None = None,
+        progress: Progress | None = None,
+        name: str = "",
+    ) -> None:
+        empty = np.empty((0, source.d), dtype=source.dtype)
+        super().__init__(empty, space, block_rows=block_rows, dtype=dtype, progress=progress)
+        self.source, self.classes, self.real, self.factor, self.name = source, classes, real, factor, name
+        self.n, self.n_classes = n, 0 if classes is None else len(classes)
+        self._weight = total_weight
+
+    @property
+    def total_weight(self) -> float:
+        return self._weight
+
+    def weigh_classes(self, factor: np.ndarray | None, mass: np.ndarray) -> None:
+        """Multiply the rows of each class, which weigh `mass` in all, by a factor."""
+        if factor is not None:
+            self.factor, self._weight = factor, float(mass @ factor)
+
+    def whole(self) -> Block:
+        blocks = list(self.blocks())
+        xp = self.space.xp
+        w = None if blocks[0].w is None else xp.concat([block.w for block in blocks])
+        return Block(xp.concat([block.X for block in blocks], axis=0), None, w, 0)
+
+    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+        """One pass over the source, which is read ahead in a thread of its own."""
+        self.passes += 1
+        step, start = self.rows_per_block(width), 0
+        for piece in ahead(self.source.read()):
+            _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
+            for a in range(0, piece.X.shape[0], step):
+                part = slice(a, min(a + step, piece.X.shape[0]))
+                self.progress.update(label, start, self.n)
+                yield self._piece(piece, part, start)
+                start += part.stop - part.start
+        if start != self.n:
+            raise ValueError(
+                f"The source gave {start} rows, but {self.n} when it was first read: it must give the same every time."
+            )
+        self.progress.update(label, self.n, self.n)
+
+    def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
+        """One pass that keeps the rows of all samples."""
+        wanted = np.unique(np.concatenate([which[0] for which in chosen]))
+        X, codes, targets = [], [], []
+        for block in self.blocks("taking samples"):
+            at = wanted[np.searchsorted(wanted, block.start) :] - block.start
+            at = at[at < block.X.shape[0]]
+            X.append(to_numpy(block.X)[at])
+            if block.codes is not None:
+                codes.append(block.codes[at])
+            elif block.Z is not None:
+                targets.append(to_numpy(block.Z)[at])
+        held = Rows(
+            np.concatenate(X),
+            self.space,
+            codes=np.concatenate(codes) if codes else None,
+            n_classes=self.n_classes,
+            targets=np.concatenate(targets) if targets else None,
+            block_rows=self.block_rows,
+            dtype=self.dtype,
+            progress=self.progress,
+        )
+        samples = []
+        for numbers, *rest in chosen:
+            sample = held.take(np.searchsorted(wanted, numbers), *rest)
+            sample.numbers = numbers
+            samples.append(sample)
+        return samples
+
+    def _piece(self, piece: Piece, part: slice, start: int) -> Block:
+        X: Array = self._dense(piece.X[part, :])
+        w = None if piece.w is None else piece.w[part]
+        codes, Z = None, None
+        if self.classes is not None:
+            codes = _check.codes_of(_need_target(piece)[part], self.classes, piece.where)
+            Z = np.zeros((len(codes), self.n_classes), dtype=self.dtype)
+            Z[np.arange(len(codes)), codes] = 1.0
+        elif self.real:
+            Z = np.asarray(_need_target(piece)[part], dtype=np.float64).reshape(part.stop - part.start, -1)
+        unit = None if w is None else np.minimum(w, 1.0)
+        if self.factor is not None and codes is not None:
+            c = self.factor[codes]
+            w, unit = (c if w is None else w * c), (c if unit is None else unit * c)
+        space = self.space
+        return Block(
+            X,
+            None if Z is None else space.asarray(Z, self.dtype),
+            None if w is None else space.asarray(w, "float64"),
+            start,
+            codes,
+            unit,
+        )
+
+
+def ahead(items: Iterator) -> Iterator:
+    """The same items, the next of them made in a thread while the last is used."""
+    made: queue.Queue = queue.Queue(maxsize=1)
+    stop = threading.Event()
+    end = object()
+
+    def put(what: Any) -> bool:
+        while not stop.is_set():
+            try:
+                made.put(what, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((item, None)):
+                    return
+            put((end, None))
+        except BaseException as error:  # raised where the items are used
+            put((end, error))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = made.get()
+            if error is not None:
+                raise error
+            if item is end:
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+class FirstReading(NamedTuple):
+    """What one reading of the targets finds."""
+
+    n: int
+    weight: float
+    classes: np.ndarray
+    mass: np.ndarray
+    """Weight of each class (empty, like the classes, for real targets)."""
+    n_outputs: int
+
+
+def read_targets(source: Source, *, labels: bool, name: str) -> FirstReading:
+    """Count the rows; collect the labels with their weights, or check that targets are finite numbers."""
+    n, weight, n_outputs = 0, 0.0, 1
+    mass: dict[Any, float] = {}
+    for piece in ahead(source.read(targets_only=True)):
+        y = _need_target(piece)
+        w = np.ones(len(y)) if piece.w is None else piece.w
+        _check.check_piece_weight(w, piece.where)
+        _check.check_piece_targets(y, labels, piece.where, name)
+        n, weight = n + len(y), weight + float(w.sum())
+        if labels:
+            there = w > 0
+            values, inverse = np.unique(y[there], return_inverse=True)
+            for label, m in zip(
+                values.tolist(), np.bincount(inverse, weights=w[there], minlength=len(values)), strict=True
+            ):
+                mass[label] = mass.get(label, 0.0) + float(m)
+        else:
+            n_outputs = 1 if y.ndim == 1 else y.shape[1]
+    if n == 0:
+        raise ValueError("The source has no rows.")
+    if not labels:
+        return FirstReading(n, weight, np.empty(0), np.empty(0), n_outputs)
+    classes = np.unique(np.array(list(mass)))
+    return FirstReading(n, weight, classes, np.array([mass[label] for label in classes.tolist()]), len(classes))
