@@ -24,7 +24,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from . import _check
-from ._arrays import Array, as_labels, space_for, space_of, to_numpy
+from ._arrays import Array, Space, as_labels, space_for, space_of, to_numpy
+from ._dask import DaskRows, is_dask, lazy_on_dask, scored
 from ._progress import Progress, peak_megabytes
 from .activations import ACTIVATIONS
 from .blocks import Rows
@@ -46,6 +47,24 @@ def _head_has(method: str):
         return True
 
     return check
+
+
+def _hits(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    right = model.predict(X) == y
+    return np.array([w @ (right.all(axis=1) if right.ndim == 2 else right), w.sum()])
+
+
+def _squares(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Rows W, sum of y, of y^2 and of squared errors, about the mean the model knows; a column for each output."""
+    y = y.reshape(len(w), -1)
+    error = y - np.asarray(model.predict(X)).reshape(len(w), -1)
+    centred = y - to_numpy(model.head_.output.moments.mean_b if model.head_.output.moments else 0.0)
+    return np.stack([np.full(y.shape[1], w.sum()), w @ centred, w @ centred**2, w @ error**2])
+
+
+def _r2(sums: np.ndarray) -> float:
+    weight, total, squares, errors = sums
+    return float(np.mean(1 - errors / (squares - total**2 / weight)))
 
 
 class LeftOut(NamedTuple):
@@ -158,24 +177,34 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
 
-    def _stream(self, source: Source, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
-        """The rows of a source for `fit`, after a first reading of its targets."""
+    def _stream(
+        self, source: Any, y: Any, sample_weight: Any, *, labels: bool, space: Space, dtype: str | None
+    ) -> tuple[Stream, FirstReading]:
+        """The rows of a source or of Dask collections, after a first reading of their targets."""
+        name = type(self).__name__
+        running = {"block_rows": self.block_rows, "dtype": dtype, "progress": Progress(self.verbose), "name": name}
+        if is_dask(source):
+            _check.need_y(self, y)
+            spread = DaskRows(source, y, sample_weight, space, labels=labels, **running)
+            assert spread.reading is not None
+            return spread, spread.reading
         _check.check_alone(y, sample_weight)
-        first = read_targets(source, labels=labels, name=type(self).__name__)
-        _check.remember_columns(self, source.d, source.columns)
-        rows = Stream(
-            source,
-            space_for(np.empty(0), self.device),
-            n=first.n,
-            classes=first.classes if labels else None,
-            real=not labels,
-            total_weight=first.weight,
-            block_rows=self.block_rows,
-            dtype=self.dtype,
-            progress=Progress(self.verbose),
-            name=type(self).__name__,
-        )
+        first = read_targets(source, labels=labels, name=name)
+        classes = first.classes if labels else None
+        rows = Stream(source, space, n=first.n, classes=classes, real=not labels, total_weight=first.weight, **running)
         rows.passes = 1
+        return rows, first
+
+    def _fit_stream(self, source: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
+        space = space_for(np.empty(0), self.device)
+        rows, first = self._stream(source, y, sample_weight, labels=labels, space=space, dtype=self.dtype)
+        _check.remember_columns(self, rows.source.d, rows.source.columns)
+        return rows, first
+
+    def _more_of_stream(self, source: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
+        network = self.network_
+        rows, first = self._stream(source, y, sample_weight, labels=labels, space=network.space, dtype=network.dtype)
+        _check.check_columns(self, rows.source.d, rows.source.columns)
         return rows, first
 
     # ----------------------------------------------------------------------------------------- predicting
@@ -207,6 +236,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         ask = getattr(head, method, None) or getattr(head.estimator, method)
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
+    @lazy_on_dask
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
 
@@ -478,8 +508,8 @@ default="auto"
             self._check_params()
             rows: Rows
             labels: np.ndarray | None = None
-            if isinstance(X, Source):
-                rows, first = self._stream(X, y, sample_weight, labels=True)
+            if isinstance(X, Source) or is_dask(X):
+                rows, first = self._fit_stream(X, y, sample_weight, labels=True)
                 classes, multilabel, given = first.classes, False, False
                 _check.check_classes(self, classes)
                 rows.weigh_classes(self._class_factor(classes, first.mass), first.mass)
@@ -517,16 +547,15 @@ default="auto"
 
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
         """Rows for an update, and the classes they bring."""
-        rows = self._rows(X, "partial_fit")
-        if isinstance(X, Source):
-            _check.check_alone(y, sample_weight)
-            first = read_targets(X, labels=True, name=type(self).__name__)
+        if isinstance(X, Source) or is_dask(X):
+            rows, first = self._more_of_stream(X, y, sample_weight, labels=True)
             wider = self._wider(first.classes if classes is None else np.concatenate([first.classes, classes]))
             rows.classes = self.classes_ if wider is None else wider.classes
             rows.n_classes = len(rows.classes)
             if isinstance(self.class_weight, dict):
                 rows.factor = np.array([self.class_weight.get(label, 1.0) for label in rows.classes.tolist()])
             return rows, wider
+        rows = self._rows(X, "partial_fit")
         w = _check.check_weight(sample_weight, rows.n)
         wider, codes = None, None
         if self.multilabel_:
@@ -614,6 +643,7 @@ default="auto"
         xp = space_of(outputs).xp
         return xp.astype(outputs > 0.5, xp.int64) if self.multilabel_ else xp.argmax(outputs, axis=1)
 
+    @lazy_on_dask
     def predict(self, X) -> Array:
         """Class of each row of X (a 0/1 matrix for multilabel targets).
 
@@ -629,6 +659,7 @@ default="auto"
         return as_labels(self.classes_, numbers)
 
     @available_if(_head_has("decision_function"))
+    @lazy_on_dask
     def decision_function(self, X) -> Array:
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -639,6 +670,7 @@ default="auto"
         return scores
 
     @available_if(_head_has("predict_proba"))
+    @lazy_on_dask
     def predict_proba(self, X) -> Array:
         """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
 
@@ -651,6 +683,9 @@ default="auto"
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
+        if is_dask(X):
+            hits, weight = scored(self, X, y, sample_weight, _hits)
+            return float(hits / weight)
         y = X.targets() if isinstance(X, Source) and y is None else y
         return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
@@ -716,8 +751,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         """
         with _check.fresh_fit(self):
             self._check_params()
-            if isinstance(X, Source):
-                stream, first = self._stream(X, y, sample_weight, labels=False)
+            if isinstance(X, Source) or is_dask(X):
+                stream, first = self._fit_stream(X, y, sample_weight, labels=False)
                 self.flat_ = first.n_outputs == 1
                 self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
             else:
@@ -759,12 +794,10 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
 
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
         """Rows for an update."""
-        rows = self._rows(X, "partial_fit")
-        if isinstance(X, Source):
-            _check.check_alone(y, sample_weight)
-            read_targets(X, labels=False, name=type(self).__name__)
-            rows.real = True
+        if isinstance(X, Source) or is_dask(X):
+            rows, _ = self._more_of_stream(X, y, sample_weight, labels=False)
             return rows, None
+        rows = self._rows(X, "partial_fit")
         w = _check.check_weight(sample_weight, rows.n)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
         rows.targets, _ = _check.check_targets(self, y, rows.n)
@@ -779,6 +812,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         self.loo_score_ = float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
         self.loo_is_stale_ = False
 
+    @lazy_on_dask
     def predict(self, X) -> Array:
         """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -786,6 +820,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         scores = self._scores(X, "predict")
         return scores[:, 0] if self.flat_ else scores
 
+    @lazy_on_dask
     def predict_interval(self, X, coverage: float = 0.9) -> Array:
         """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows.
 
@@ -814,6 +849,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """R2, the mean over outputs. A source brings its targets."""
+        if is_dask(X):
+            return _r2(scored(self, X, y, sample_weight, _squares))
         y = X.targets() if isinstance(X, Source) and y is None else y
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 

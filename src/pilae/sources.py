@@ -325,16 +325,20 @@ class Stream(Rows):
             at = wanted[np.searchsorted(wanted, block.start) :] - block.start
             at = at[at < block.X.shape[0]]
             X.append(to_numpy(block.X)[at])
-            if block.codes is not None:
-                codes.append(block.codes[at])
-            elif block.Z is not None:
-                targets.append(to_numpy(block.Z)[at])
+            codes.append(None if block.codes is None else block.codes[at])
+            targets.append(None if block.Z is None or block.codes is not None else to_numpy(block.Z)[at])
+        return self._chosen(wanted, chosen, X, codes, targets)
+
+    def _chosen(
+        self, wanted: np.ndarray, chosen: list[tuple[np.ndarray, ...]], X: list, codes: list, targets: list
+    ) -> list[Rows]:
+        """Samples from parts that together hold the rows `wanted`, in their order."""
         held = Rows(
             np.concatenate(X),
             self.space,
-            codes=np.concatenate(codes) if codes else None,
+            codes=None if codes[0] is None else np.concatenate(codes),
             n_classes=self.n_classes,
-            targets=np.concatenate(targets) if targets else None,
+            targets=None if targets[0] is None else np.concatenate(targets),
             block_rows=self.block_rows,
             dtype=self.dtype,
             progress=self.progress,
@@ -423,26 +427,31 @@ class FirstReading(NamedTuple):
 
 def read_targets(source: Source, *, labels: bool, name: str) -> FirstReading:
     """Count the rows; collect the labels with their weights, or check that targets are finite numbers."""
-    n, weight, n_outputs = 0, 0.0, 1
-    mass: dict[Any, float] = {}
+    readings = []
     for piece in ahead(source.read(targets_only=True)):
         y = _need_target(piece)
         w = np.ones(len(y)) if piece.w is None else piece.w
         _check.check_piece_weight(w, piece.where)
         _check.check_piece_targets(y, labels, piece.where, name)
-        n, weight = n + len(y), weight + float(w.sum())
+        classes: np.ndarray = np.empty(0)
+        mass: np.ndarray = np.empty(0)
         if labels:
-            there = w > 0
-            values, inverse = np.unique(y[there], return_inverse=True)
-            for label, m in zip(
-                values.tolist(), np.bincount(inverse, weights=w[there], minlength=len(values)), strict=True
-            ):
-                mass[label] = mass.get(label, 0.0) + float(m)
-        else:
-            n_outputs = 1 if y.ndim == 1 else y.shape[1]
-    if n == 0:
+            classes, inverse = np.unique(y[w > 0], return_inverse=True)
+            mass = np.bincount(inverse, weights=w[w > 0], minlength=len(classes))
+        n_outputs = 1 if labels or y.ndim == 1 else y.shape[1]
+        readings.append(FirstReading(len(y), float(w.sum()), classes, mass, n_outputs))
+    return gather(readings, labels=labels)
+
+
+def gather(readings: list[FirstReading], *, labels: bool) -> FirstReading:
+    """One reading from those of parts of the rows."""
+    if not readings:
         raise ValueError("The source has no rows.")
-    if not labels:
-        return FirstReading(n, weight, np.empty(0), np.empty(0), n_outputs)
-    classes = np.unique(np.array(list(mass)))
-    return FirstReading(n, weight, classes, np.array([mass[label] for label in classes.tolist()]), len(classes))
+    n, weight = sum(reading.n for reading in readings), sum(reading.weight for reading in readings)
+    mass: dict[Any, float] = {}
+    for reading in readings:
+        for label, m in zip(reading.classes.tolist(), reading.mass.tolist(), strict=True):
+            mass[label] = mass.get(label, 0.0) + m
+    classes: np.ndarray = np.unique(np.array(list(mass))) if labels else np.empty(0)
+    sums = np.array([mass[label] for label in classes.tolist()])
+    return FirstReading(n, weight, classes, sums, readings[0].n_outputs)

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _check, structure
 from ._arrays import Array, space_for, space_of
+from ._dask import DaskRows, is_dask, lazy_on_dask
 from ._progress import Progress
-from .blocks import Rows
+from .blocks import Block, Rows
 from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
 from .sources import Source, Stream
@@ -25,12 +26,17 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         seed = _check.seed_of(self.random_state)
         progress = Progress(self.verbose)
         running = {"block_rows": self.block_rows, "dtype": self.dtype, "progress": progress}
-        if isinstance(X, Source):
-            _check.check_alone(None, sample_weight)
-            _check.remember_columns(self, X.d, X.columns)
-            space = space_for(np.empty(0), self.device)
-            n, weight = X.size()
-            rows: Rows = Stream(X, space, n=n, total_weight=weight, name=type(self).__name__, **running)
+        if is_dask(X) or isinstance(X, Source):
+            space, name = space_for(np.empty(0), self.device), type(self).__name__
+            if is_dask(X):
+                spread = DaskRows(X, None, sample_weight, space, labels=None, name=name, **running)
+                _check.remember_columns(self, spread.source.d, spread.source.columns)
+                rows: Rows = spread
+            else:
+                _check.check_alone(None, sample_weight)
+                _check.remember_columns(self, X.d, X.columns)
+                n, weight = X.size()
+                rows = Stream(X, space, n=n, total_weight=weight, name=name, **running)
         else:
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
@@ -65,6 +71,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         _check.check_same_space(self, method, X, network.space)
         return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 
+    @lazy_on_dask
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of X.
 
@@ -109,6 +116,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X_hat = self.network_.scaling.undo(X_hat)
         return space_of(X).asarray(X_hat)
 
+    @lazy_on_dask
     def score_samples(self, X: Any) -> Array:
         """Minus the reconstruction error of each row: low values are unlike the training rows.
 
@@ -394,10 +402,20 @@ def _row_errors(network: Network, X: Array) -> Array:
     return xp.mean((x - network.decode(H)) ** 2, axis=1)
 
 
+class _ErrorSum:
+    """The sum of weighted reconstruction errors."""
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def merge(self, other: _ErrorSum) -> None:
+        self.value += other.value
+
+
 def _mean_error(rows: Rows, network: Network) -> float:
-    total = 0.0
+    def add(total: _ErrorSum, block: Block) -> None:
+        e = network.space.asarray(_row_errors(network, block.X), "float64")
+        total.value += float(network.space.xp.sum(e if block.w is None else e * block.w))
+
     width = max([rows.d, *(l.width for l in network.layers)])
-    for block in rows.blocks("reconstruction error", width):
-        e = rows.space.asarray(_row_errors(network, block.X), "float64")
-        total += float(rows.space.xp.sum(e if block.w is None else e * block.w))
-    return total / rows.total_weight
+    return rows.total(_ErrorSum, add, "reconstruction error", width).value / rows.total_weight

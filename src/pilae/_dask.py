@@ -1,0 +1,307 @@
+"""Rows on a cluster: block sums as Dask tasks, merged in a tree; predictions stay lazy.
+
+One task per partition makes what a loop over its blocks would add up; only such sums, and the small samples chosen by
+row hash, ever come to the client. Which rows those are does not depend on the partitions.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from . import _check
+from ._arrays import NUMPY, Space, to_numpy
+from ._progress import Progress
+from .blocks import Block, Rows, Total
+from .sources import FirstReading, Piece, Source, Stream, gather, read_targets
+
+FAN_IN = 8
+"""Sums merged by one task."""
+
+PART = 40
+"""Row k of partition p has the number p * 2**PART + k."""
+
+
+def is_dask(x: Any) -> bool:
+    """Whether x is a Dask array, DataFrame or Series, without importing Dask."""
+    return "dask" in sys.modules and hasattr(x, "__dask_graph__") and hasattr(x, "npartitions")
+
+
+class _Partition(Source):
+    """One partition, in the worker that has it."""
+
+    def __init__(self, X: Any, y: Any, w: Any, number: int, columns: list[str] | None) -> None:
+        self.columns = columns
+        self.X = X.to_numpy() if hasattr(X, "to_numpy") else X
+        self.y = None if y is None else np.asarray(_check.plain_labels(y))
+        self.w = None if w is None else np.asarray(w, dtype=np.float64)
+        self.d, self.number = int(X.shape[1]), number
+        self.dtype = "float32" if self.X.dtype == np.float32 else "float64"
+
+    def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
+        if self.X.shape[0]:
+            yield Piece(self.X, self.y, self.w, lambda row: f"partition {self.number}, row {row}")
+
+    def count(self) -> int:
+        return int(self.X.shape[0])
+
+
+class DaskRows(Stream):
+    """The partitions of Dask collections as rows.
+
+    Parameters
+    ----------
+    X : Dask array or DataFrame
+    y, w : Dask array or Series, or array, optional
+    """
+
+    def __init__(self, X: Any, y: Any, w: Any, space: Space, *, labels: bool | None, **running: Any) -> None:
+        from dask import compute, delayed
+
+        if space != NUMPY:
+            raise ValueError("Dask collections are computed on the workers' processors: use device=None.")
+        self.parts, columns, d, dtype = _partitions(X, y, w)
+        self.reading: FirstReading | None = None
+        if labels is None:
+            sizes = compute(*[delayed(_size)(part, columns) for part in self.parts])
+            n, weight, classes = sum(s[0] for s in sizes), sum(s[1] for s in sizes), None
+        else:
+            readings = compute(*[delayed(_targets)(part, columns, labels, running["name"]) for part in self.parts])
+            self.reading = gather([reading for reading in readings if reading is not None], labels=labels)
+            n, weight, classes = self.reading.n, self.reading.weight, self.reading.classes if labels else None
+        super().__init__(
+            _Shape(d, dtype, columns), space, n=n, classes=classes, real=labels is False, total_weight=weight, **running
+        )
+        self.passes = 1
+
+    def total(
+        self, make: Callable[[], Total], add: Callable[[Total, Block], None], label: str, width: int = 0
+    ) -> Total:
+        """One task per partition, a tree of merges, and the whole sum comes to the client."""
+        from dask import delayed
+
+        self.passes += 1
+        self.progress.update(label, 0, self.n)
+        work = delayed((make, add, self._reader(), width), traverse=False, pure=False)
+        sums = [delayed(_part_total)(work, part, k) for k, part in enumerate(self.parts)]
+        while len(sums) > 1:
+            sums = [delayed(_merged)(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+        total = sums[0].compute()
+        self.progress.update(label, self.n, self.n)
+        return total
+
+    def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
+        """The rows of all samples, in one pass; only they come to the client."""
+        from dask import compute, delayed
+
+        self.passes += 1
+        wanted = np.unique(np.concatenate([which[0] for which in chosen]))
+        of_part, inside = wanted >> PART, wanted & ((1 << PART) - 1)
+        reader = delayed(self._reader(), traverse=False, pure=False)
+        tasks = [
+            delayed(_part_rows)(reader, part, k, inside[of_part == k])
+            for k, part in enumerate(self.parts)
+            if np.any(of_part == k)
+        ]
+        X, codes, targets = zip(*compute(*tasks), strict=True)
+        return self._chosen(wanted, chosen, list(X), list(codes), list(targets))
+
+    def whole(self) -> Block:
+        """All rows on the client, where `dual` says that they are few."""
+        from dask import compute, delayed
+
+        reader = delayed(self._reader(), traverse=False, pure=False)
+        blocks = compute(*[delayed(_part_whole)(reader, part, k) for k, part in enumerate(self.parts)])
+        blocks = [block for block in blocks if block is not None]
+        w = None if blocks[0].w is None else np.concatenate([block.w for block in blocks])
+        return Block(np.concatenate([block.X for block in blocks]), None, w, 0)
+
+    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+        raise TypeError("The rows of a cluster are not read one after another on the client.")
+
+    def _reader(self) -> Callable[[Any, int], Stream]:
+        """Makes, in a worker, the rows of one partition."""
+        settings = {
+            "classes": self.classes,
+            "real": self.real,
+            "factor": self.factor,
+            "block_rows": self.block_rows,
+            "dtype": self.dtype,
+            "name": self.name,
+        }
+        return _Reader(self.source.columns, settings)
+
+
+class _Shape(Source):
+    """What is known of the whole on the client."""
+
+    def __init__(self, d: int, dtype: str, columns: list[str] | None) -> None:
+        self.d, self.dtype, self.columns = d, dtype, columns
+
+
+class _Reader:
+    def __init__(self, columns: list[str] | None, settings: dict[str, Any]) -> None:
+        self.columns, self.settings = columns, settings
+
+    def __call__(self, part: tuple[Any, Any, Any], number: int) -> Stream:
+        source = _Partition(*part, number, self.columns)
+        return Stream(source, NUMPY, n=source.count(), progress=Progress(0), **self.settings)
+
+
+def _part_total(work: tuple, part: tuple[Any, Any, Any], number: int) -> Any:
+    make, add, reader, width = work
+    total = make()
+    for block in reader(part, number).blocks(width=width):
+        add(total, block._replace(start=block.start + (number << PART)))
+    return total
+
+
+def _merged(sums: list) -> Any:
+    for other in sums[1:]:
+        sums[0].merge(other)
+    return sums[0]
+
+
+def _part_rows(reader: _Reader, part: tuple[Any, Any, Any], number: int, rows: np.ndarray) -> tuple:
+    [sample] = reader(part, number).samples([(rows,)])
+    return to_numpy(sample.dense()), sample.codes, sample.targets
+
+
+def _part_whole(reader: _Reader, part: tuple[Any, Any, Any], number: int) -> Block | None:
+    rows = reader(part, number)
+    return rows.whole() if rows.n else None
+
+
+def _size(part: tuple[Any, Any, Any], columns: list[str] | None) -> tuple[int, float]:
+    return _Partition(*part, 0, columns).size()
+
+
+def _targets(part: tuple[Any, Any, Any], columns: list[str] | None, labels: bool, name: str) -> FirstReading | None:
+    source = _Partition(*part, 0, columns)
+    return read_targets(source, labels=labels, name=name) if source.count() else None
+
+
+def _partitions(X: Any, y: Any, w: Any) -> tuple[list[tuple], list[str] | None, int, str]:
+    """([(X, y, w) of each partition, delayed], column names, columns, dtype)."""
+    from dask import delayed
+
+    columns = None
+    if hasattr(X, "chunks"):
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        d, sizes = int(X.shape[1]), X.chunks[0]
+        dtype = "float32" if X.dtype == np.float32 else "float64"
+        parts = list(X.to_delayed().ravel())
+    else:
+        columns = [str(name) for name in X.columns]
+        d, sizes, parts = len(columns), (np.nan,) * X.npartitions, list(X.to_delayed())
+        dtype = "float32" if all(kind == np.float32 for kind in X.dtypes) else "float64"
+    sides = [_aligned(side, sizes, what) for side, what in ((y, "y"), (w, "sample_weight"))]
+    return [delayed(_triple)(*triple) for triple in zip(parts, *sides, strict=True)], columns, d, dtype
+
+
+def _triple(X: Any, y: Any, w: Any) -> tuple:
+    return X, y, w
+
+
+def _aligned(side: Any, sizes: tuple, what: str) -> list:
+    """Targets or weights in the partitions of X."""
+    if side is None:
+        return [None] * len(sizes)
+    if is_dask(side):
+        known = not np.isnan(np.array(sizes, dtype=float)).any()
+        if hasattr(side, "chunks"):
+            if known and not np.isnan(np.array(side.chunks[0], dtype=float)).any() and side.chunks[0] != sizes:
+                if sum(side.chunks[0]) != sum(sizes):
+                    raise ValueError(f"X has {sum(sizes)} rows but {what} has {sum(side.chunks[0])}.")
+                side = side.rechunk({0: sizes})
+            if side.ndim == 2 and side.numblocks[1] > 1:
+                side = side.rechunk({1: -1})
+        parts = list(side.to_delayed().ravel() if hasattr(side, "chunks") else side.to_delayed())
+        if len(parts) != len(sizes):
+            raise ValueError(
+                f"X has {len(sizes)} partitions of unknown size but {what} has {len(parts)}: make them from the same "
+                "partitions."
+            )
+        return parts
+    values = np.asarray(side)
+    if np.isnan(np.array(sizes, dtype=float)).any() or sum(sizes) != len(values):
+        raise ValueError(f"{what} is an array, and X has partitions of other or unknown sizes: give a Dask array.")
+    return np.split(values, np.cumsum(sizes)[:-1])
+
+
+def lazy_on_dask(method: Callable) -> Callable:
+    """On Dask collections the method gives a Dask array that computes nothing yet."""
+
+    @wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        getattr(self, "_current_head", lambda: None)()  # solved once, not in every task
+        return lazily(self, method.__name__, X, args, kwargs)
+
+    return wrapped
+
+
+def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
+    """model.method(X) as a Dask array that computes nothing yet."""
+    import dask.array as da
+    from dask import delayed
+
+    names = getattr(model, "feature_names_in_", None)
+    like = np.zeros((1, model.n_features_in_))
+    if names is not None:
+        import pandas as pd
+
+        like = pd.DataFrame(like, columns=names)
+    like = getattr(model, method)(like, *args, **kwargs)
+    shared = delayed(model, traverse=False)
+    if hasattr(X, "chunks"):
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        parts, sizes = list(X.to_delayed().ravel()), X.chunks[0]
+    else:
+        parts, sizes = list(X.to_delayed()), (np.nan,) * X.npartitions
+    made = [
+        da.from_delayed(
+            delayed(_ask)(shared, method, part, args, kwargs),
+            shape=(size, *like.shape[1:]),
+            dtype=like.dtype,
+            meta=like[:0],
+        )
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(made, axis=0, allow_unknown_chunksizes=True)
+
+
+def _ask(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> np.ndarray:
+    ask = getattr(model, method)
+    if X.shape[0]:
+        return ask(X, *args, **kwargs)
+    like = np.zeros((1, X.shape[1])) if isinstance(X, np.ndarray) else X.reindex([0]).fillna(0.0)
+    return ask(like, *args, **kwargs)[:0]  # an empty partition has an empty answer
+
+
+def scored(model: Any, X: Any, y: Any, w: Any, sums: Callable) -> np.ndarray:
+    """The sum over partitions of what `sums(model, X, y, w)` gives for each."""
+    from dask import compute, delayed
+
+    parts, _, _, _ = _partitions(X, y, w)
+    shared = delayed(model, traverse=False)
+    made = compute(*[delayed(_score_part)(sums, shared, part) for part in parts])
+    return np.sum([m for m in made if m is not None], axis=0)
+
+
+def _score_part(sums: Callable, model: Any, part: tuple) -> Any:
+    X, y, w = part
+    if not X.shape[0]:
+        return None
+    weight = np.ones(X.shape[0]) if w is None else np.asarray(w, dtype=np.float64)
+    return sums(model, X, np.asarray(_check.plain_labels(y)), weight)

@@ -1,0 +1,161 @@
+"""Dask: the partitions do not matter, the scheduler does not matter, a dead worker does not matter."""
+
+import os
+import signal
+import threading
+import time
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+from helpers import blobs
+from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+
+X, Y = blobs(900)
+LABELS = np.array(["no", "yes", "other"])[Y]
+NETWORK = {"width": [5], "head_width": 20}
+IN_MEMORY = PILAEClassifier(**NETWORK).fit(X, LABELS)
+FRAME = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::FutureWarning"
+)
+
+
+def same(out, expected, rtol=1e-8):
+    np.testing.assert_allclose(np.asarray(out), expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+def unknown(x):
+    """The same array with chunk sizes that nobody knows."""
+    return x[da.from_array(np.ones(len(x), bool), chunks=x.chunks[0])]
+
+
+@pytest.mark.parametrize(
+    "chunks", [(900, 6), (100, 6), ((500, 1, 399), 6), (300, 2)], ids=["one", "even", "uneven", "column chunks"]
+)
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_any_chunks_give_the_model_of_the_array(chunks, scheduler):
+    A, b = da.from_array(X, chunks=chunks), da.from_array(LABELS, chunks=250)
+    with dask.config.set(scheduler=scheduler):
+        model = PILAEClassifier(**NETWORK).fit(A, b)
+        same(model.decision_function(X), IN_MEMORY.decision_function(X))
+        assert model.loo_score_ == pytest.approx(IN_MEMORY.loo_score_)
+        assert model.score(A, b) == IN_MEMORY.score(X, LABELS)
+    assert model.n_features_in_ == 6
+
+
+def test_predictions_stay_lazy():
+    A = da.from_array(X, chunks=(200, 6))
+    for method in ("predict", "predict_proba", "decision_function", "transform"):
+        lazy = getattr(IN_MEMORY, method)(A)
+        assert isinstance(lazy, da.Array)
+        expected = getattr(IN_MEMORY, method)(X)
+        assert lazy.shape == expected.shape
+        assert lazy.dtype == expected.dtype
+        np.testing.assert_array_equal(lazy.compute(), expected)
+    assert isinstance(IN_MEMORY.predict(unknown(A)), da.Array)
+
+
+def test_unknown_sizes_empty_partitions_and_weights():
+    A, b, w = (da.from_array(v, chunks=300) for v in (X, LABELS, 1.0 + Y))
+    model = PILAEClassifier(**NETWORK).fit(unknown(A), unknown(b), sample_weight=unknown(w))
+    expected = PILAEClassifier(**NETWORK).fit(X, LABELS, sample_weight=1.0 + Y)
+    same(model.decision_function(X), expected.decision_function(X))
+    there = np.arange(900) // 300 != 1
+    keep = da.from_array(there, chunks=300)  # nothing is left of the second partition
+    model = PILAEClassifier(**NETWORK).fit(A[keep], b[keep])
+    expected = PILAEClassifier(**NETWORK).fit(X[there], LABELS[there])
+    same(model.decision_function(X), expected.decision_function(X))
+    assert len(model.predict(A[keep]).compute()) == 600
+    balanced = PILAEClassifier(**NETWORK, class_weight="balanced").fit(A[:700], b[:700])
+    same(
+        balanced.decision_function(X),
+        PILAEClassifier(**NETWORK, class_weight="balanced").fit(X[:700], LABELS[:700]).decision_function(X),
+    )
+
+
+def test_data_frames_keep_their_names():
+    frame = dd.from_pandas(FRAME.assign(label=LABELS), npartitions=4, sort=False)
+    model = PILAEClassifier(**NETWORK).fit(frame[list(FRAME)], frame["label"])
+    assert list(model.feature_names_in_) == list(FRAME)
+    same(model.decision_function(FRAME), IN_MEMORY.decision_function(X))
+    np.testing.assert_array_equal(model.predict(frame[list(FRAME)]).compute(), IN_MEMORY.predict(X))
+    empty = frame[frame["c0"] > frame["c0"].max() - 1e-12]  # one row, the other partitions are empty
+    assert len(model.predict(empty[list(FRAME)]).compute()) == 1
+
+
+def test_regression_and_transformers():
+    A = da.from_array(X, chunks=(250, 6))
+    model, expected = PILAERegressor(**NETWORK).fit(A[:, :5], A[:, 5]), PILAERegressor(**NETWORK).fit(X[:, :5], X[:, 5])
+    same(model.predict(X[:, :5]), expected.predict(X[:, :5]))
+    assert model.score(A[:, :5], A[:, 5]) == pytest.approx(expected.score(X[:, :5], X[:, 5]))
+    assert model.predict_interval(A[:, :5], coverage=0.8).shape == (900, 2)
+    stack, other = StackedPILAE(width=[5, 4]).fit(A), StackedPILAE(width=[5, 4]).fit(X)
+    same(stack.transform(A).compute(), other.transform(X), rtol=1e-7)
+    assert stack.reconstruction_error_ == pytest.approx(other.reconstruction_error_)
+
+
+def test_the_automatic_search_does_not_see_the_partitions():
+    expected = PILAEClassifier(max_depth=1).fit(X, Y)
+    for chunks in (130, 450):
+        model = PILAEClassifier(max_depth=1).fit(da.from_array(X, chunks=(chunks, 6)), da.from_array(Y, chunks=chunks))
+        errors = [row["error"] for row in model.search_]
+        assert errors == pytest.approx([row["error"] for row in expected.search_], rel=1e-6)
+        same(model.decision_function(X), expected.decision_function(X), rtol=1e-6)
+
+
+def test_partial_fit_and_forget_on_a_cluster():
+    model = IN_MEMORY.fork().partial_fit(da.from_array(X, chunks=(200, 6)), da.from_array(LABELS, chunks=200))
+    same(model.decision_function(X), IN_MEMORY.decision_function(X))
+    model.forget(da.from_array(X[:300], chunks=(100, 6)), da.from_array(LABELS[:300], chunks=100))
+    same(
+        model.decision_function(X), IN_MEMORY.fork().partial_fit(X[300:], LABELS[300:]).decision_function(X), rtol=1e-7
+    )
+
+
+def test_errors_are_sentences():
+    A = da.from_array(np.where(np.arange(900)[:, None] == 650, np.nan, X), chunks=(200, 6))
+    with pytest.raises(ValueError, match="partition 3, row 50, column 0 is missing"):
+        PILAEClassifier(**NETWORK).fit(A, da.from_array(Y, chunks=200))
+    with pytest.raises(ValueError, match="X has 900 rows but y has 800"):
+        PILAEClassifier(**NETWORK).fit(A, da.from_array(Y[:800], chunks=200))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        PILAEClassifier(**NETWORK).fit(A)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_two_worker_processes(client):
+    A, b = da.from_array(X, chunks=(150, 6)), da.from_array(LABELS, chunks=150)
+    model = PILAEClassifier(**NETWORK).fit(A, b)
+    same(model.decision_function(X), IN_MEMORY.decision_function(X))
+    assert model.score(A, b) == IN_MEMORY.score(X, LABELS)
+
+
+def slow(block):
+    time.sleep(0.15)
+    return block
+
+
+def test_a_worker_killed_in_the_middle_of_a_fit(client):
+    A = da.from_array(X, chunks=(60, 6)).map_blocks(slow, dtype=X.dtype)
+    b = da.from_array(LABELS, chunks=60)
+    pids = list(client.run(os.getpid).values())
+    killer = threading.Timer(1.5, os.kill, (pids[0], signal.SIGKILL))
+    killer.start()
+    model = PILAEClassifier(**NETWORK).fit(A, b)
+    killer.join()
+    assert pids[0] not in client.run(os.getpid).values()
+    same(model.decision_function(X), IN_MEMORY.decision_function(X))
