@@ -37,8 +37,8 @@ def paper_network() -> str:
     equal = max(cases["equality"].values())
     lines += [
         "",
-        f"With no argument a fit took {min(ratios):.1f} to {max(ratios):.1f} times as long as the structure it ends with "
-        "when that is given.",
+        f"With no argument a fit took {min(ratios):.1f} to {max(ratios):.1f} times as long as the structure it ends "
+        "with when that is given.",
         f"Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs to {equal:.0e} (float64). One "
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",

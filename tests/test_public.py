@@ -1,6 +1,7 @@
 """What users see: names, versions, imports."""
 
 import ast
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -55,6 +56,22 @@ def test_the_readme_code_runs():
         exec(block.split("```")[0], space)
     assert space["model"].score(space["X_test"], space["y_test"]) > 0.95
     assert space["X_hat"].shape == space["X_test"].shape
+
+
+def test_the_guide_runs():
+    space = {}
+    for block in (ROOT / "docs/data.md").read_text().split("```python\n")[1:]:
+        exec(block.split("```")[0], space)
+    assert space["model"].fit_stats_["rows"] == 500
+    assert space["stream"].classes_.tolist() == [0, 1, 7]
+    assert space["pooled"].score(space["X"], space["y"]) > 0.6
+
+
+def test_the_federated_example_gives_the_pooled_model(capsys):
+    runpy.run_path(str(ROOT / "examples/federated.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    merged, pooled = (float(line.split()[-1]) for line in lines[-3:-1])
+    assert merged == pooled > 0.9
 
 
 def test_imports_go_one_way():

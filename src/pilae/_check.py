@@ -18,7 +18,7 @@ from . import _arrays
 from ._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .activations import ACTIVATIONS
 
-MAX_COLUMNS = 20_000
+MAX_COLUMNS = 10_000
 
 
 @contextlib.contextmanager
