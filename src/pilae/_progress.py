@@ -55,6 +55,14 @@ class Progress:
             sys.stderr.flush()
             self.live = False
 
+    def summary(self, stats: dict[str, float]) -> None:
+        """The last line: how much was read, how fast, in how much memory."""
+        if self.on:
+            sys.stderr.write(
+                f"{stats['rows']:,} rows, {stats['passes']} passes, {stats['seconds']:.1f} s, "
+                f"{stats['rows_per_second']:,.0f} rows a second, peak memory {stats['peak_megabytes']:,.0f} MB\n"
+            )
+
 
 def peak_megabytes() -> float:
     """The most memory this process has held so far (NaN where the system does not say)."""

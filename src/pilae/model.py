@@ -165,6 +165,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             "rows_per_second": rows.n * rows.passes / seconds,
             "peak_megabytes": peak_megabytes(),
         }
+        rows.progress.summary(self.fit_stats_)
         head = result.head
         self.network_, self.layers_, self.head_ = result.network, result.network.layers, head
         self.search_ = result.table
