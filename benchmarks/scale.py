@@ -35,7 +35,7 @@ def block(k: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows k * BLOCK and on: five classes by a noisy, curved rule."""
     rng = np.random.default_rng([1, k])
     X = rng.standard_normal((BLOCK, COLUMNS), dtype=np.float32)
-    scores = np.abs(X @ teacher()) + rng.standard_normal((BLOCK, 5), dtype=np.float32)
+    scores = np.tanh(X @ teacher() / 5) + 0.3 * rng.standard_normal((BLOCK, 5), dtype=np.float32)
     return X, scores.argmax(axis=1).astype(np.int8)
 
 

@@ -383,7 +383,8 @@ def _batches(
         xp = scored.space.xp
         assert scored.weight is not None
         assert scored.unit is not None
-        for block in scored.blocks("leave-one-out", width):
+        # float64, and held a few times over while they are whitened: smaller blocks than those of a pass
+        for block in scored.blocks("leave-one-out", 4 * width):
             F = scaling(xp.astype(features(block.X), xp.float64, copy=False))
             n = int(F.shape[0])
             part = slice(block.start, block.start + n)
