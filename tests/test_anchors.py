@@ -100,3 +100,12 @@ def test_samples_carry_the_weight_of_repeats_and_stay_bounded():
     few, total = sample(rng.integers(0, 2, (200_000, 3)).astype(float), [slice(0, 100_000), slice(100_000, 200_000)])
     assert len(few) == 8
     assert total.sum() == 200_000
+
+
+def test_a_sample_knows_whether_there_were_more():
+    keys = np.arange(100, dtype=np.uint64) * np.uint64(2**50)
+    for capacity, more in ((99, True), (100, False), (101, False)):
+        sample = Sample(capacity)
+        sample.add_salted(keys, np.arange(100), np.ones(100), np.ones(100))
+        assert sample.met_more_than(min(capacity, 100)) is more
+        assert sample.met_more_than(50)

@@ -517,3 +517,15 @@ def test_numbers_whose_squares_are_none_are_refused_in_a_sentence(scale):
         PILAERegressor(head_width=5).fit(X * scale, y)
     with pytest.raises(ValueError, match="rescale"):
         PILAERegressor(head_width=5).fit(X, y * scale)
+
+
+def test_rare_classes_do_not_make_every_hidden_layer_brittle():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 5))
+    y = (np.abs(X[:, 0]) + 0.3 * rng.standard_normal(3000) > 2.1).astype(int)  # five in a hundred, not linear
+    model = PILAEClassifier(max_depth=0).fit(X, y)
+    assert not any(row["brittle"] for row in model.search_ if row["activation"] == "relu")
+    [chosen] = [row for row in model.search_ if row["chosen"]]
+    assert chosen["head"] == "shln"
+    first, last = (next(row for row in model.search_ if row["round"] == k)["rows"] for k in (1, 2))
+    assert (first, last) == (2000, 3000)  # the first round on fewer rows

@@ -148,7 +148,8 @@ class Sample(_Keeper):
 
     def met_more_than(self, count: int) -> bool:
         """Whether there were more distinct keys than that (at most the capacity)."""
-        return self.overflowed or len(self.settle()[0]) > count
+        kept = self.settle()  # which may find that some must go
+        return self.overflowed or (bool(kept) and len(kept[0]) > count)
 
     def estimate(self) -> float:
         """How many distinct keys were met: exact up to the capacity, beyond it from how dense the smallest lie."""

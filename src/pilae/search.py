@@ -310,7 +310,9 @@ class _Trial:
         self.builder = _Builder(params, rows, found, seed, hold=True)
         width = min(max(least, found.distinct // 5), size.width)
         self.width = max(1, min(width, found.distinct // 3, int(found.anchors.shape[0]) - 1))
+        self.mean = to_numpy(found.targets.mean_a)
         self.spread = float(np.sum(_target_variance(found) / self.builder.scale**2))
+        """The squared error of always saying the mean."""
         self._growers: dict[str, Grower] = {}
 
     def grower(self, scaling: str, depth: int = 0) -> Grower:
@@ -513,8 +515,8 @@ class _Search:
         error = scores.squared_error(scale)
         if not math.isfinite(error):
             return None
-        on_anchors = _error_on_anchors(scores, scale)
-        brittle = self.free and plan.head == "shln" and on_anchors > self.trial.spread
+        on_anchors, of_mean = _error_on_anchors(scores, scale, self.trial.mean)
+        brittle = self.free and plan.head == "shln" and on_anchors > max(of_mean, self.trial.spread)
         self.table.append(
             {
                 "plan": plan,
@@ -573,9 +575,17 @@ def _then(*steps: Callable[[Array], Array] | None) -> Callable[[Array], Array]:
     return run
 
 
-def _error_on_anchors(scores: Scored, scale: np.ndarray) -> float:
+def _error_on_anchors(scores: Scored, scale: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
+    """Mean squared error on scored rows that are neurons, and that of always saying the mean of the targets.
+
+    Anchors take classes in turn, so they are not a sample of the rows: rare classes, which are far from the mean, have
+    more than their share.
+    """
     neurons = (scores.weight > 0) & (scores.chooser == 0)
-    return float(np.mean(scores.row_errors(scale)[neurons])) if neurons.any() else math.nan
+    if not neurons.any():
+        return math.nan, math.nan
+    of_mean = np.sum(((scores.targets - mean) / scale) ** 2, axis=1)
+    return float(np.mean(scores.row_errors(scale)[neurons])), float(np.mean(of_mean[neurons]))
 
 
 def _target_variance(found: Survey) -> np.ndarray:
