@@ -118,6 +118,31 @@ def test_partial_fit_and_forget_on_a_cluster():
     )
 
 
+def test_a_lazy_prediction_is_of_the_model_it_was_asked_of():
+    model = PILAEClassifier(**NETWORK).fit(X, LABELS)
+    lazy = model.decision_function(da.from_array(X, chunks=(300, 6)))
+    model.partial_fit(X[:100], np.full(100, "new"))
+    assert lazy.compute().shape == lazy.shape == (900, 3)
+
+
+def test_scores_as_scikit_learn_counts_them():
+    A, w = da.from_array(X, chunks=(300, 6)), np.where(Y == 0, 5.0, 0.1)
+    assert IN_MEMORY.score(A, da.from_array(LABELS, chunks=300), da.from_array(w, chunks=300)) == pytest.approx(
+        IN_MEMORY.score(X, LABELS, w)
+    )
+    with pytest.raises(ValueError, match="requires y"):
+        IN_MEMORY.score(A)
+    model = PILAERegressor(**NETWORK, keep_statistics=False).fit(X, X[:, 0] + 1e6)
+    far = da.from_array(X[:, 0] + 1e6, chunks=300)
+    assert model.score(A, far) == pytest.approx(model.score(X, X[:, 0] + 1e6), abs=1e-6)
+    assert model.score(A, da.ones(900, chunks=300)) == 0.0
+
+
+def test_scored_rows_have_numbers_a_person_can_use():
+    model = PILAEClassifier(**NETWORK).fit(da.from_array(X, chunks=(100, 6)), da.from_array(LABELS, chunks=100))
+    assert sorted(model.loo_predictions_.rows) == list(range(900))
+
+
 def test_errors_are_sentences():
     A = da.from_array(np.where(np.arange(900)[:, None] == 650, np.nan, X), chunks=(200, 6))
     with pytest.raises(ValueError, match="partition 3, row 50, column 0 is missing"):

@@ -195,3 +195,40 @@ def test_reading_ahead_overlaps_and_stops_with_its_reader():
     assert threading.active_count() == before
     assert 1 <= len(made) <= 3
     assert list(ahead(iter(range(5)))) == list(range(5))
+
+
+def test_frames_in_blocks_keep_their_names_and_weights_count_in_scores():
+    frames = [(FRAME[NAMES].iloc[:400], Y[:400]), (FRAME[NAMES].iloc[400:], Y[400:])]
+    model = PILAEClassifier(**NETWORK).fit(scan_blocks(frames))
+    assert list(model.feature_names_in_) == NAMES
+    with pytest.raises(ValueError, match="another order"):
+        PILAEClassifier(**NETWORK).fit(scan_blocks([frames[0], (frames[1][0][NAMES[::-1]], frames[1][1])]))
+    with pytest.raises(ValueError, match="another order or there are others"):
+        model.predict(scan_blocks([FRAME[NAMES[::-1]]]))
+    w = np.where(Y == 0, 5.0, 0.1)
+    plain = PILAEClassifier(**NETWORK).fit(X, Y)
+    assert plain.score(scan_blocks([(X, Y, w)])) == pytest.approx(plain.score(X, Y, sample_weight=w))
+
+
+def test_some_blocks_with_weights_and_fewer_rows_than_columns():
+    wide = np.random.default_rng(0).standard_normal((40, 90))
+    labels, w = np.arange(40) % 2, np.linspace(1, 2, 20)
+    source = scan_blocks([(wide[:20], labels[:20]), (wide[20:], labels[20:], w)])
+    expected = PILAEClassifier(depth=0, head_width=9).fit(wide, labels, sample_weight=np.r_[np.ones(20), w])
+    model = PILAEClassifier(depth=0, head_width=9).fit(source)
+    np.testing.assert_allclose(model.decision_function(wide), expected.decision_function(wide), atol=1e-8)
+
+
+def test_blocks_that_do_not_agree_are_refused_in_a_sentence():
+    for blocks, words in (
+        ([(X, np.c_[Y, Y])], "one label a row"),
+        ([(X[:9], Y[:9]), (X[9:], Y[9:].astype(str))], "of one kind"),
+        ([(X, Y, np.zeros(900))], "zero on every row"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PILAEClassifier(**NETWORK).fit(scan_blocks(blocks))
+    with pytest.raises(ValueError, match="number of target columns changes"):
+        PILAERegressor(**NETWORK).fit(scan_blocks([(X[:9], X[:9]), (X[9:], X[9:, :2])]))
+    multilabel = PILAEClassifier(**NETWORK).fit(X, np.c_[Y > 0, Y > 1].astype(int))
+    with pytest.raises(ValueError, match="takes arrays only"):
+        multilabel.partial_fit(scan_blocks([(X, Y)]))

@@ -231,3 +231,81 @@ def test_every_array_library(library):
     assert library.owns(out)
     expected = FITTED.fork().partial_fit(X[10:], Y[10:]).decision_function(TEST)
     np.testing.assert_allclose(library.numpy(out), expected, rtol=0, atol=1e-6)
+
+
+def test_targets_that_cannot_have_been_in_are_refused():
+    model = REGRESSOR.fork().partial_fit(X, Z)
+    before = model.predict(TEST)
+    for wrong in (np.full((10, 2), 1e6), Z[:10] + 40):
+        with pytest.raises(ValueError, match="never added"):
+            model.forget(X[:10], wrong)
+    for rows, targets in ((X, Z[::-1] * 3), (X * 0.1, Z)):  # as many as there are, but not these
+        with pytest.raises(ValueError, match="never added"):
+            model.forget(rows, targets)
+    np.testing.assert_array_equal(model.predict(TEST), before)
+
+
+def test_float32_rows_can_be_forgotten():
+    A = X.astype(np.float32)
+    model = PILAEClassifier(**NETWORK).fit(A, Y)
+    never = model.fork().partial_fit(A[160:], Y[160:]).decision_function(A)
+    np.testing.assert_allclose(model.forget(A[:160], Y[:160]).decision_function(A), never, atol=1e-3)
+
+
+def test_weights_of_later_calls_weigh_what_they_say():
+    model = FITTED.fork().partial_fit(X[:120], Y[:120])
+    before = model.decision_function(TEST)
+    model.partial_fit(X[120:], Y[120:], sample_weight=np.full(120, 1e-25))
+    np.testing.assert_allclose(model.decision_function(TEST), before, atol=1e-9)
+
+
+def test_a_failed_first_call_leaves_nothing_behind():
+    model = PILAEClassifier(**NETWORK)
+    with pytest.raises(ValueError, match="of one kind"):
+        model.partial_fit(X, Y, classes=["a", "b"])
+    with pytest.raises(ValueError, match="not among the classes given"):
+        model.partial_fit(X, Y, classes=[0, 1])
+    assert not hasattr(model, "head_")
+
+
+def test_a_first_block_of_one_class():
+    model = PILAEClassifier(**NETWORK).partial_fit(X[Y == 0], Y[Y == 0], classes=[0, 1, 2])
+    model.partial_fit(X[Y > 0], Y[Y > 0])
+    assert model.score(X, Y) > 0.6
+    with pytest.raises(ValueError, match="at least two classes"):
+        PILAEClassifier(**NETWORK).partial_fit(X[Y == 0], Y[Y == 0])
+
+
+def test_an_interrupted_call_changes_nothing(monkeypatch):
+    model = FITTED.fork().partial_fit(X, Y)
+    before = model.decision_function(TEST)
+
+    def interrupted(self, part, sign):
+        self.weight += part.weight
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pilae.moments.Moments._accumulate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[:10], Y[:10])
+    model.head_.output.solved = False
+    np.testing.assert_array_equal(model.decision_function(TEST), before)
+
+
+def test_a_fork_knows_no_single_row():
+    fork = REGRESSOR.fork()
+    assert fork.head_.output.loo is None
+    assert not hasattr(fork, "loo_predictions_")
+    fork.partial_fit(X, Z)
+    with pytest.raises(ValueError, match="recalibrate"):
+        fork.predict_interval(TEST)
+    assert fork.recalibrate(X, Z).predict_interval(TEST).shape == (50, 2, 2)
+
+
+def test_merging_is_refused_where_it_cannot_be_exact():
+    balanced = PILAEClassifier(**NETWORK, class_weight="balanced").fit(X, Y)
+    with pytest.raises(ValueError, match="balanced"):
+        balanced.merge(balanced)
+    single = PILAERegressor(**NETWORK).fit(X, Z[:, 0])
+    with pytest.raises(ValueError, match="has 1 outputs, this one 2"):
+        REGRESSOR.fork().merge(single)

@@ -256,8 +256,9 @@ def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None
     )
 
 
-def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
-    """Sample weights as float64 in NumPy; None stays None (all ones)."""
+def check_weight(sample_weight: Any, n: int, *, tame: bool = True) -> np.ndarray | None:
+    """Sample weights as float64 in NumPy; None stays None (all ones). Absurdly large or small ones are tamed in a fit,
+    where only ratios matter; rows that come later must weigh what they say."""
     if sample_weight is None:
         return None
     if is_number(sample_weight):
@@ -271,7 +272,7 @@ def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
         raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
     # only ratios matter, except that a weight of 3 is three rows: keep ordinary weights, tame absurd ones
     exponent = int(np.frexp(w.max())[1])
-    return w if abs(exponent) < 64 else np.ldexp(w, -exponent)
+    return w if abs(exponent) < 64 or not tame else np.ldexp(w, -exponent)
 
 
 def need_y(estimator: Any, y: Any) -> None:
@@ -298,7 +299,9 @@ def plain_labels(y: Any) -> Any:
     return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
 
 
-def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, bool]:
+def check_labels(
+    estimator: Any, y: Any, n: int, w: np.ndarray | None, announced: Any = None
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Targets of a classifier: (classes, integer codes or 0/1 matrix, multilabel?)."""
     need_y(estimator, y)
     y = plain_labels(y)
@@ -320,10 +323,9 @@ def check_labels(estimator: Any, y: Any, n: int, w: np.ndarray | None) -> tuple[
         )
     y = column_or_1d(y, warn=True)
     _check_length(y, n)
-    classes, codes = np.unique(y if w is None else y[w > 0], return_inverse=True)
-    if w is not None:  # classes of rows without weight do not exist; their rows get any code
-        codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
-    check_classes(estimator, classes)
+    classes = all_classes(estimator, np.unique(y if w is None else y[w > 0]), announced)
+    # classes of rows without weight do not exist; their rows get any code
+    codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
     return classes, codes, False
 
 
@@ -454,6 +456,25 @@ def check_columns(estimator: Any, d: int, columns: list[str] | None) -> None:
         )
 
 
+def all_classes(estimator: Any, met: np.ndarray, announced: Any) -> np.ndarray:
+    """The classes there are, and those announced for later."""
+    classes = met if announced is None else one_kind(met, np.unique(np.asarray(plain_labels(announced))))
+    if announced is not None and len(classes) > len(np.unique(np.asarray(plain_labels(announced)))):
+        strange = np.setdiff1d(met, np.asarray(plain_labels(announced))).tolist()
+        raise ValueError(f"y holds {strange[:5]}, which are not among the classes given: list all of them, or none.")
+    check_classes(estimator, classes)
+    return classes
+
+
+def one_kind(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """All labels, sorted: numbers or text, not both."""
+    if (labels.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+        raise ValueError(
+            f"Labels must be of one kind: there are {known.tolist()[:3]}..., and also {labels.tolist()[:3]}..."
+        )
+    return np.union1d(known, labels)
+
+
 def check_classes(estimator: Any, classes: np.ndarray) -> None:
     if len(classes) < 2:
         raise ValueError(
@@ -487,7 +508,7 @@ def check_target_size(Y: np.ndarray) -> None:
 def too_many_columns(d: int) -> ValueError:
     return ValueError(
         f"X has {d} columns, and fitting needs a square matrix of that size; at most {MAX_COLUMNS} are taken (more "
-        "only with fewer rows than columns, below 1 GiB in all). Reduce the columns first, for example with "
+        "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
         "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
     )
 

@@ -6,8 +6,10 @@ row hash, ever come to the client. Which rows those are does not depend on the p
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -18,7 +20,7 @@ from . import _check
 from ._arrays import NUMPY, Space, to_numpy
 from ._progress import Progress
 from .blocks import Block, Rows, Total
-from .sources import FirstReading, Piece, Source, Stream, gather, read_targets
+from .sources import FirstReading, Piece, Source, Stream, gather, joined_weights, read_targets
 
 FAN_IN = 8
 """Sums merged by one task."""
@@ -41,6 +43,9 @@ class _Partition(Source):
         self.y = None if y is None else np.asarray(_check.plain_labels(y))
         self.w = None if w is None else np.asarray(w, dtype=np.float64)
         self.d, self.number = int(X.shape[1]), number
+        for what, side in (("y", self.y), ("sample_weight", self.w)):
+            if side is not None and len(side) != len(self.X):
+                raise ValueError(f"Partition {number} of X has {len(self.X)} rows, that of {what} has {len(side)}.")
         self.dtype = "float32" if self.X.dtype == np.float32 else "float64"
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
@@ -69,15 +74,19 @@ class DaskRows(Stream):
         self.reading: FirstReading | None = None
         if labels is None:
             sizes = compute(*[delayed(_size)(part, columns) for part in self.parts])
-            n, weight, classes = sum(s[0] for s in sizes), sum(s[1] for s in sizes), None
+            counts = [s[0] for s in sizes]
+            n, weight, classes = sum(counts), sum(s[1] for s in sizes), None
         else:
-            readings = compute(*[delayed(_targets)(part, columns, labels, running["name"]) for part in self.parts])
+            tasks = [delayed(_targets)(part, k, columns, labels, running["name"]) for k, part in enumerate(self.parts)]
+            readings = compute(*tasks)
+            counts = [0 if reading is None else reading.n for reading in readings]
             self.reading = gather([reading for reading in readings if reading is not None], labels=labels)
             n, weight, classes = self.reading.n, self.reading.weight, self.reading.classes if labels else None
         super().__init__(
             _Shape(d, dtype, columns), space, n=n, classes=classes, real=labels is False, total_weight=weight, **running
         )
         self.passes = 1
+        self.offsets = np.concatenate([[0], np.cumsum(counts)])
 
     def total(
         self, make: Callable[[], Total], add: Callable[[Total, Block], None], label: str, width: int = 0
@@ -109,7 +118,11 @@ class DaskRows(Stream):
             if np.any(of_part == k)
         ]
         X, codes, targets = zip(*compute(*tasks), strict=True)
-        return self._chosen(wanted, chosen, list(X), list(codes), list(targets))
+        samples = self._chosen(wanted, chosen, list(X), list(codes), list(targets))
+        for sample in samples:  # for people: the place in the whole
+            assert sample.numbers is not None
+            sample.numbers = self.offsets[sample.numbers >> PART] + (sample.numbers & ((1 << PART) - 1))
+        return samples
 
     def whole(self) -> Block:
         """All rows on the client, where `dual` says that they are few."""
@@ -118,8 +131,7 @@ class DaskRows(Stream):
         reader = delayed(self._reader(), traverse=False, pure=False)
         blocks = compute(*[delayed(_part_whole)(reader, part, k) for k, part in enumerate(self.parts)])
         blocks = [block for block in blocks if block is not None]
-        w = None if blocks[0].w is None else np.concatenate([block.w for block in blocks])
-        return Block(np.concatenate([block.X for block in blocks]), None, w, 0)
+        return Block(np.concatenate([block.X for block in blocks]), None, joined_weights(NUMPY, blocks), 0)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
         raise TypeError("The rows of a cluster are not read one after another on the client.")
@@ -162,9 +174,10 @@ def _part_total(work: tuple, part: tuple[Any, Any, Any], number: int) -> Any:
 
 
 def _merged(sums: list) -> Any:
+    total = copy.deepcopy(sums[0])  # a task must not change what another made
     for other in sums[1:]:
-        sums[0].merge(other)
-    return sums[0]
+        total.merge(other)
+    return total
 
 
 def _part_rows(reader: _Reader, part: tuple[Any, Any, Any], number: int, rows: np.ndarray) -> tuple:
@@ -181,8 +194,10 @@ def _size(part: tuple[Any, Any, Any], columns: list[str] | None) -> tuple[int, f
     return _Partition(*part, 0, columns).size()
 
 
-def _targets(part: tuple[Any, Any, Any], columns: list[str] | None, labels: bool, name: str) -> FirstReading | None:
-    source = _Partition(*part, 0, columns)
+def _targets(
+    part: tuple[Any, Any, Any], number: int, columns: list[str] | None, labels: bool, name: str
+) -> FirstReading | None:
+    source = _Partition(*part, number, columns)
     return read_targets(source, labels=labels, name=name) if source.count() else None
 
 
@@ -263,7 +278,7 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
 
         like = pd.DataFrame(like, columns=names)
     like = getattr(model, method)(like, *args, **kwargs)
-    shared = delayed(model, traverse=False)
+    shared = delayed(_snapshot(model), traverse=False)
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         parts, sizes = list(X.to_delayed().ravel()), X.chunks[0]
@@ -281,6 +296,18 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
     return da.concatenate(made, axis=0, allow_unknown_chunksizes=True)
 
 
+def _snapshot(model: Any) -> Any:
+    """The model as it is now, without what only training needs: later changes do not reach predictions made before."""
+    new = copy.copy(model)
+    new.network_ = copy.copy(model.network_)
+    new.network_.layers = new.layers_ = [replace(layer, statistics=None) for layer in model.network_.layers]
+    output = getattr(getattr(model, "head_", None), "output", None)
+    if output is not None:
+        new.head_ = copy.copy(model.head_)
+        new.head_.output = replace(output, moments=None)
+    return new
+
+
 def _ask(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> np.ndarray:
     ask = getattr(model, method)
     if X.shape[0]:
@@ -294,7 +321,7 @@ def scored(model: Any, X: Any, y: Any, w: Any, sums: Callable) -> np.ndarray:
     from dask import compute, delayed
 
     parts, _, _, _ = _partitions(X, y, w)
-    shared = delayed(model, traverse=False)
+    shared = delayed(_snapshot(model), traverse=False)
     made = compute(*[delayed(_score_part)(sums, shared, part) for part in parts])
     return np.sum([m for m in made if m is not None], axis=0)
 

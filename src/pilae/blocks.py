@@ -20,7 +20,7 @@ BLOCK_BYTES = 64 * 2**20
 """Memory budget of the widest array of one block."""
 
 
-WHOLE_BYTES = 2**30
+WHOLE_BYTES = 2**28
 """Most that is held at once of data with fewer rows than columns (see `Rows.dual`)."""
 
 

@@ -287,9 +287,16 @@ def solve_output(head: LinearHead, dtype: str) -> None:
 
 
 def definite(head: LinearHead, moments: Moments) -> bool:
-    """Whether these sums can be those of rows: a Gram matrix has no negative direction."""
-    _, G, _ = _standardised(moments, head.hidden)
-    return cholesky(plus_diagonal(G, SMALLEST_RIDGE[moments.product] * 1e-3 * moments.weight)) is not None
+    """Whether these sums can be those of rows: neither their Gram matrix nor what it leaves of the targets' squares has
+    a negative direction, beyond what rounding has left of the most they ever held."""
+    _, G, C = _standardised(moments, head.hidden)
+    noise = (1e-9 if moments.product == "float64" else 1e-4) * moments.heaviest
+    L = cholesky(plus_diagonal(G, noise))
+    if L is None:
+        return False
+    xp = moments.space.xp
+    left = moments.variance_b() * moments.weight - xp.sum(solve_triangular(L, C) ** 2, axis=0)
+    return bool(xp.all(left >= -noise * (1.0 + xp.max(moments.variance_b()))))
 
 
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows, neurons: np.ndarray) -> Scored:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -181,7 +182,7 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Callable[[Array], Array]) ->
         moments.add(f(X @ kept.encoder), X, block.w)
 
     moments = kept.moments.copy()
-    moments.merge(rows.total(moments.like, add, "decoder", layer.width))
+    moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
     W_d, error, route = _decoder(moments, kept.decoder_ridge)
     return replace(
         layer,

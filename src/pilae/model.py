@@ -6,6 +6,7 @@ Thin on purpose: parameters in, functions of the other files called, attributes 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,17 +55,24 @@ def _hits(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.array([w @ (right.all(axis=1) if right.ndim == 2 else right), w.sum()])
 
 
-def _squares(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Rows W, sum of y, of y^2 and of squared errors, about the mean the model knows; a column for each output."""
+def _sums(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    y = y.reshape(len(w), -1)
+    return np.stack([np.full(y.shape[1], w.sum()), w @ y])
+
+
+def _squares(mean: np.ndarray, model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Squared deviations of y from its mean, and squared errors; a column for each output."""
     y = y.reshape(len(w), -1)
     error = y - np.asarray(model.predict(X)).reshape(len(w), -1)
-    centred = y - to_numpy(model.head_.output.moments.mean_b if model.head_.output.moments else 0.0)
-    return np.stack([np.full(y.shape[1], w.sum()), w @ centred, w @ centred**2, w @ error**2])
+    return np.stack([w @ (y - mean) ** 2, w @ error**2])
 
 
 def _r2(sums: np.ndarray) -> float:
-    weight, total, squares, errors = sums
-    return float(np.mean(1 - errors / (squares - total**2 / weight)))
+    """As scikit-learn: a constant target scores 1 if it is met and 0 if not."""
+    deviations, errors = sums
+    constant = deviations <= 0
+    scores = np.where(constant, np.where(errors > 0, 0.0, 1.0), 1 - errors / np.where(constant, 1.0, deviations))
+    return float(scores.mean())
 
 
 class LeftOut(NamedTuple):
@@ -505,17 +513,26 @@ default="auto"
         -------
         self
         """
+        return self._fit(X, y, sample_weight, fit_params, None)
+
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        self._fit(X, y, sample_weight, {}, classes)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, fit_params: dict, announced: Any) -> PILAEClassifier:
         with _check.fresh_fit(self):
             self._check_params()
             rows: Rows
             labels: np.ndarray | None = None
             if isinstance(X, Source) or is_dask(X):
                 rows, first = self._fit_stream(X, y, sample_weight, labels=True)
-                classes, multilabel, given = first.classes, False, False
-                _check.check_classes(self, classes)
-                rows.weigh_classes(self._class_factor(classes, first.mass), first.mass)
+                multilabel, given = False, False
+                classes = _check.all_classes(self, first.classes, announced)
+                mass = np.zeros(len(classes))
+                mass[np.searchsorted(classes, first.classes)] = first.mass
+                rows.weigh_classes(self._class_factor(classes, mass), mass)
+                rows.classes, rows.n_classes = classes, len(classes)
             else:
-                rows, classes, labels, given = self._array_rows(X, y, sample_weight)
+                rows, classes, labels, given = self._array_rows(X, y, sample_weight, announced)
                 multilabel = rows.codes is None
             self.classes_, self.multilabel_ = classes, multilabel
             self._fit_rows(rows, labels, self._head_fit_params(rows.weight, fit_params, given=given))
@@ -546,9 +563,16 @@ default="auto"
         self._partial_fit(X, y, classes, sample_weight, update)
         return self
 
+    @property
+    def n_outputs(self: Any) -> int | None:
+        """Number of labels of a multilabel model; classes may differ between models that are merged."""
+        return len(self.classes_) if self.multilabel_ else None
+
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
         """Rows for an update, and the classes they bring."""
         if isinstance(X, Source) or is_dask(X):
+            if self.multilabel_:
+                raise ValueError("A model of several labels a row takes arrays only: sources bring one label a row.")
             rows, first = self._more_of_stream(X, y, sample_weight, labels=True)
             wider = self._wider(first.classes if classes is None else np.concatenate([first.classes, classes]))
             rows.classes = self.classes_ if wider is None else wider.classes
@@ -557,7 +581,7 @@ default="auto"
                 rows.factor = np.array([self.class_weight.get(label, 1.0) for label in rows.classes.tolist()])
             return rows, wider
         rows = self._rows(X, "partial_fit")
-        w = _check.check_weight(sample_weight, rows.n)
+        w = _check.check_weight(sample_weight, rows.n, tame=False)
         wider, codes = None, None
         if self.multilabel_:
             _, targets, multilabel = _check.check_labels(self, y, rows.n, w)
@@ -588,11 +612,13 @@ default="auto"
         self.loo_score_ = float(np.average(hits, weights=loo.judges))
         self.loo_is_stale_ = False
 
-    def _array_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray, np.ndarray, bool]:
+    def _array_rows(
+        self, X: Any, y: Any, sample_weight: Any, announced: Any
+    ) -> tuple[Rows, np.ndarray, np.ndarray, bool]:
         """(rows, classes, labels, whether weights were given) of arrays."""
         X = _check.check_X(self, X, reset=True, min_rows=2)
         w = _check.check_weight(sample_weight, X.shape[0])
-        classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w)
+        classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w, announced)
         if multilabel and self.head == "softmax":
             raise ValueError(
                 "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
@@ -631,7 +657,7 @@ default="auto"
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            return mass.sum() / (len(classes) * mass)
+            return mass.sum() / (len(classes) * np.where(mass > 0, mass, np.inf))
         if not isinstance(self.class_weight, dict):
             raise _check.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
         factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
@@ -685,9 +711,11 @@ default="auto"
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
         if is_dask(X):
+            _check.need_y(self, y)
             hits, weight = scored(self, X, y, sample_weight, _hits)
             return float(hits / weight)
-        y = X.targets() if isinstance(X, Source) and y is None else y
+        if isinstance(X, Source) and y is None:
+            y, sample_weight = X.targets()
         return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -793,18 +821,27 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         self._partial_fit(X, y, None, sample_weight, update)
         return self
 
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        self.fit(X, y, sample_weight)
+
+    @property
+    def n_outputs(self: Any) -> int:
+        """Number of target columns."""
+        return int(self.head_.output.coef.shape[1])
+
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
         """Rows for an update."""
         if isinstance(X, Source) or is_dask(X):
-            rows, _ = self._more_of_stream(X, y, sample_weight, labels=False)
+            rows, first = self._more_of_stream(X, y, sample_weight, labels=False)
+            if first.n_outputs != self.n_outputs:
+                raise ValueError(f"y has {first.n_outputs} columns, but the model was fitted on {self.n_outputs}.")
             return rows, None
         rows = self._rows(X, "partial_fit")
-        w = _check.check_weight(sample_weight, rows.n)
+        w = _check.check_weight(sample_weight, rows.n, tame=False)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
         rows.targets, _ = _check.check_targets(self, y, rows.n)
-        m = int(self.head_.output.coef.shape[1])
-        if rows.targets.shape[1] != m:
-            raise ValueError(f"y has {rows.targets.shape[1]} columns, but the model was fitted on {m}.")
+        if rows.targets.shape[1] != self.n_outputs:
+            raise ValueError(f"y has {rows.targets.shape[1]} columns, but the model was fitted on {self.n_outputs}.")
         return rows, None
 
     def _set_loo(self: Any, loo: Scored) -> None:
@@ -840,6 +877,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         head = self._current_head()
         if isinstance(head, EstimatorHead):
             raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
+        if head.output.loo is None:
+            raise ValueError("This fork knows no residuals yet: call recalibrate(X, y) with rows that are in it.")
         if not _check.is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"'coverage' must be a number between 0 and 1. Got {coverage!r} instead.")
         centre = self._scores(X, "predict_interval")
@@ -851,8 +890,11 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     def score(self, X, y=None, sample_weight=None) -> float:
         """R2, the mean over outputs. A source brings its targets."""
         if is_dask(X):
-            return _r2(scored(self, X, y, sample_weight, _squares))
-        y = X.targets() if isinstance(X, Source) and y is None else y
+            _check.need_y(self, y)
+            weight, total = scored(self, X, y, sample_weight, _sums)
+            return _r2(scored(self, X, y, sample_weight, partial(_squares, total / weight)))
+        if isinstance(X, Source) and y is None:
+            y, sample_weight = X.targets()
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

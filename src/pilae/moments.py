@@ -52,6 +52,8 @@ class Moments:
         self.space, self.shifted, self.product, self.full = space, shifted, product, full
         self.count = 0
         self.weight = 0.0
+        self.heaviest = 0.0
+        """The largest weight these sums ever held."""
         self.held = False
         """Whether the shift stays what it is although nothing is in yet."""
         self.shift_a: Array = None
@@ -82,11 +84,22 @@ class Moments:
             )
         xp = self.space.xp
         # sums that once held something large have lost the digits below it
-        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9) + 1e-12 * self.largest)):
-            raise ValueError(
-                "Cannot remove these rows: their squares exceed the sums kept, so they were never added. "
-                "Remove only rows that were added, with the values and the weight they had."
-            )
+        never = ValueError(
+            "Cannot remove these rows: their squares do not fit into the sums kept, so they were never added. "
+            "Remove only rows that were added, with the values and the weight they had."
+        )
+        noise = 1e-12 if self.product == "float64" else 1e-5
+        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9) + noise * self.largest)):
+            raise never
+        pairs = [(self.squares(), gone.squares())] if self.count else []
+        if self.bb is not None and gone.bb is not None:
+            if bool(xp.any(gone.bb > self.bb * (1 + 1e-9) + noise * self.heaviest)):
+                raise never
+            pairs.append((self.bb, gone.bb))
+        if self.weight - gone.weight <= slack:  # nothing may be left of anything
+            for kept, taken in pairs:
+                if bool(xp.any(xp.abs(kept - taken) > 1e3 * noise * (1.0 + xp.abs(kept) + xp.max(self.largest)))):
+                    raise never
         self._accumulate(gone, -1.0)
         if self.weight > slack:  # parts of rows are left
             self.count = max(self.count, 1)
@@ -111,7 +124,7 @@ class Moments:
         """The same rows; nothing is shared that is ever changed in place."""
         new = self.like()
         new.merge(self)
-        new.largest = self.largest
+        new.largest, new.heaviest = self.largest, self.heaviest
         return new
 
     def arranged(self, columns: list[int | None]) -> Moments:
@@ -258,6 +271,7 @@ class Moments:
         self.largest = xp.maximum(squares, self.largest + xp.zeros_like(squares))
         self.count += int(sign) * part.count
         self.weight += sign * part.weight
+        self.heaviest = max(self.heaviest, self.weight)
 
 
 def _outer(u: Array, v: Array) -> Array:

@@ -56,9 +56,12 @@ class Source:
             n, weight = n + m, weight + (m if piece.w is None else float(piece.w.sum()))
         return n, weight
 
-    def targets(self) -> np.ndarray:
-        """All targets, held whole."""
-        return np.concatenate([_need_target(piece) for piece in self.read(targets_only=True)])
+    def targets(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """All targets and weights, held whole."""
+        pieces = [(_need_target(piece), piece.w) for piece in self.read(targets_only=True)]
+        weights = [np.ones(len(y)) if w is None else w for y, w in pieces]
+        weighted = any(w is not None for _, w in pieces)
+        return np.concatenate([y for y, _ in pieces]), np.concatenate(weights) if weighted else None
 
 
 def scan_parquet(
@@ -141,26 +144,27 @@ class _BlockSource(Source):
         first = next(iter(self._items()), None)
         if first is None:
             raise ValueError("scan_blocks got no block: the iterable is empty.")
-        X = first[0]
+        X, _, _, self.columns = first
         self.d = int(X.shape[1])
         self.dtype = "float32" if X.dtype == np.float32 else "float64"
-        names = getattr(X, "columns", None)
-        self.columns = None if names is None else [str(name) for name in names]
 
     def _items(self) -> Iterator[tuple]:
         made = self.blocks() if callable(self.blocks) else self.blocks
         for number, item in enumerate(made):
-            X, y, w = (*item, None, None)[:3] if isinstance(item, tuple) else (item, None, None)
+            X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
+            names = getattr(X, "columns", None)
             if not scipy.sparse.issparse(X):
                 X = to_numpy(X)
             if X.ndim != 2 or X.dtype.kind not in "biuf":
                 raise ValueError(f"Block {number} is not a two-dimensional array of numbers (dtype {X.dtype}).")
-            yield X, y, w
+            yield X, y, w, None if names is None else [str(name) for name in names]
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
-        for number, (X, y, w) in enumerate(self._items()):
+        for number, (X, y, w, names) in enumerate(self._items()):
             if X.shape[1] != self.d:
                 raise ValueError(f"Block {number} has {X.shape[1]} columns, but the first block has {self.d}.")
+            if names != self.columns:
+                raise ValueError(f"Block {number} has other column names, or in another order, than the first block.")
             labels = None if y is None else np.asarray(_check.plain_labels(y))
             weight = None if w is None else np.asarray(to_numpy(w), dtype=np.float64)
             for name, value in (("y", labels), ("sample_weight", weight)):
@@ -180,6 +184,8 @@ class _ArrowSource(Source):
         self.kind, self.target, self.weight, self.filter = kind, target, weight, filter
         there = self.dataset.schema.names
         self.columns = list(columns) if columns is not None else [c for c in there if c not in (target, weight)]
+        if target in self.columns or weight in self.columns:
+            raise ValueError("columns=[...] names the target or the weight, which are no columns to learn from.")
         for name in [*self.columns, *(c for c in (target, weight) if c is not None)]:
             if name not in there:
                 raise ValueError(f"{path} has no column {name!r}; it has {', '.join(there[:20])}.")
@@ -234,7 +240,10 @@ class _ArrowSource(Source):
                         X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
                     y = None if self.target is None else batch[self.target].to_numpy(zero_copy_only=False)
                     w = None if self.weight is None else batch[self.weight].to_numpy(zero_copy_only=False)
-                    yield Piece(X, y, None if w is None else w.astype(np.float64), _place(fragment.path, start))
+                    where = (
+                        fragment.path if self.filter is None else f"{fragment.path}, of the rows that pass the filter"
+                    )
+                    yield Piece(X, y, None if w is None else w.astype(np.float64), _place(where, start))
                 start += batch.num_rows
 
 
@@ -297,8 +306,7 @@ class Stream(Rows):
     def whole(self) -> Block:
         blocks = list(self.blocks())
         xp = self.space.xp
-        w = None if blocks[0].w is None else xp.concat([block.w for block in blocks])
-        return Block(xp.concat([block.X for block in blocks], axis=0), None, w, 0)
+        return Block(xp.concat([block.X for block in blocks], axis=0), None, joined_weights(self.space, blocks), 0)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
         """One pass over the source, which is read ahead in a thread of its own."""
@@ -355,7 +363,7 @@ class Stream(Rows):
         w = None if piece.w is None else piece.w[part]
         codes, Z = None, None
         if self.classes is not None:
-            codes = _check.codes_of(_need_target(piece)[part], self.classes, piece.where)
+            codes = _check.codes_of(_need_target(piece)[part].reshape(-1), self.classes, piece.where)
             Z = np.zeros((len(codes), self.n_classes), dtype=self.dtype)
             Z[np.arange(len(codes)), codes] = 1.0
         elif self.real:
@@ -373,6 +381,14 @@ class Stream(Rows):
             codes,
             unit,
         )
+
+
+def joined_weights(space: Space, blocks: list[Block]) -> Array:
+    """The weights of blocks one after another; None where none has any."""
+    if all(block.w is None for block in blocks):
+        return None
+    ones = [np.ones(int(block.X.shape[0])) if block.w is None else block.w for block in blocks]
+    return space.xp.concat([space.asarray(w, "float64") for w in ones])
 
 
 def ahead(items: Iterator) -> Iterator:
@@ -430,6 +446,10 @@ def read_targets(source: Source, *, labels: bool, name: str) -> FirstReading:
     readings = []
     for piece in ahead(source.read(targets_only=True)):
         y = _need_target(piece)
+        if labels and y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if labels and y.ndim != 1:
+            raise ValueError(f"{piece.where(0)}: targets of a source are one label a row, not {y.shape[1]} columns.")
         w = np.ones(len(y)) if piece.w is None else piece.w
         _check.check_piece_weight(w, piece.where)
         _check.check_piece_targets(y, labels, piece.where, name)
@@ -448,6 +468,12 @@ def gather(readings: list[FirstReading], *, labels: bool) -> FirstReading:
     if not readings:
         raise ValueError("The source has no rows.")
     n, weight = sum(reading.n for reading in readings), sum(reading.weight for reading in readings)
+    if weight <= 0:
+        raise ValueError("The weights are zero on every row: at least one row must count.")
+    if len({reading.n_outputs for reading in readings}) > 1:
+        raise ValueError("The number of target columns changes from block to block.")
+    if len({reading.classes.dtype.kind in "OUS" for reading in readings if len(reading.classes)}) > 1:
+        raise ValueError("Labels must be of one kind: some blocks have numbers, others text.")
     mass: dict[Any, float] = {}
     for reading in readings:
         for label, m in zip(reading.classes.tolist(), reading.mass.tolist(), strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,17 +51,17 @@ class UpdateMixin:
             raise ValueError(f"'update' must be 'head' or 'all'. Got {update!r} instead.")
         self._need_additive_weights("partial_fit")
         if not hasattr(self, "head_"):
-            self.fit(X, y, sample_weight=sample_weight)
-            self._need_statistics("partial_fit")
-            if classes is not None:
-                self._widened(self._wider(classes))
+            with _check.fresh_fit(self):
+                self._first_fit(X, y, classes, sample_weight)
+                self._need_statistics("partial_fit")
             return
         head = self._need_statistics("partial_fit")
         rows, wider = self._new_rows(X, y, sample_weight, classes)
         network, approximate = self.network_, self.approximate_
         if update == "all":
             network, approximate = _updated_network(network, rows), True
-        moments = head.output.moments if wider is None else head.output.moments.arranged(wider.columns)
+        # a copy, so that an interruption leaves the model as it was
+        moments = head.output.moments.copy() if wider is None else head.output.moments.arranged(wider.columns)
         moments.merge(self._summed(network, head, rows, moments))
         self._widened(wider, moments)
         self.network_, self.layers_, self.approximate_ = network, network.layers, approximate
@@ -121,6 +122,7 @@ class UpdateMixin:
                 setattr(new, name, value)
         output = copy.copy(head.output)
         output.moments, output.solved = head.output.moments.like(), False
+        output.loo, output.scored_rows = None, None  # what is known of single rows stays here
         new.head_ = LinearHead(head.hidden, output, head.calibration)
         new.loo_is_stale_ = True
         return new
@@ -135,11 +137,15 @@ class UpdateMixin:
         check_is_fitted(self)
         head = self._need_statistics("merge")
         self._need_exact("merge")
+        self._need_additive_weights("merge")
         for k, other in enumerate(others):
             if type(other) is not type(self) or not hasattr(other, "head_"):
                 raise ValueError(f"Model {k + 1} to merge is not a fitted {type(self).__name__}.")
             other._need_statistics("merge")
             other._need_exact("merge")
+            other._need_additive_weights("merge")
+            if other.n_outputs != self.n_outputs:
+                raise ValueError(f"Model {k + 1} to merge has {other.n_outputs} outputs, this one {self.n_outputs}.")
             if other.network_hash_ != self.network_hash_:
                 raise ValueError(
                     f"Model {k + 1} to merge has another network: only models that share one can be merged. Fit one, "
@@ -218,7 +224,7 @@ class UpdateMixin:
             F = network(block.X)
             total.add(F if hidden is None else hidden(F), block.Z, block.w)
 
-        return rows.total(like.like, add, "adding the rows", self._widest)
+        return rows.total(partial(copy.copy, like.like()), add, "adding the rows", self._widest)
 
     def _current_head(self: Any) -> Any:
         """The head, its output layer solved."""
@@ -237,12 +243,7 @@ class UpdateMixin:
         """The classes with these labels among them; None where all are known."""
         labels = np.unique(np.asarray(_check.plain_labels(labels)))
         known = self.classes_
-        if (labels.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
-            raise ValueError(
-                f"Labels must be of one kind: the model knows {known.tolist()[:3]}..., and now "
-                f"{labels.tolist()[:3]}... came."
-            )
-        classes = np.union1d(known, labels)
+        classes = _check.one_kind(known, labels)
         return None if len(classes) == len(known) else Wider(classes, places(known, classes))
 
     def _widened(self: Any, wider: Wider | None, moments: Moments | None = None) -> None:
