@@ -324,9 +324,7 @@ def check_labels(
     y = column_or_1d(y, warn=True)
     _check_length(y, n)
     classes = all_classes(estimator, np.unique(y if w is None else y[w > 0]), announced)
-    # classes of rows without weight do not exist; their rows get any code
-    codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
-    return classes, codes, False
+    return classes, class_numbers(y, classes), False
 
 
 def check_new_labels(estimator: Any, y: Any, n: int) -> np.ndarray:
@@ -454,6 +452,16 @@ def check_columns(estimator: Any, d: int, columns: list[str] | None) -> None:
             f"X has {d} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as "
             "input."
         )
+
+
+def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The place of each label among the classes, in as few bytes as hold it. Labels of rows without weight may be no
+    class at all, and get any number."""
+    codes = np.empty(len(y), dtype=np.min_scalar_type(len(classes)))
+    for start in range(0, len(y), 2**20):
+        part = slice(start, start + 2**20)
+        codes[part] = np.clip(np.searchsorted(classes, y[part]), 0, len(classes) - 1)
+    return codes
 
 
 def all_classes(estimator: Any, met: np.ndarray, announced: Any) -> np.ndarray:

@@ -614,7 +614,7 @@ default="auto"
 
     def _array_rows(
         self, X: Any, y: Any, sample_weight: Any, announced: Any
-    ) -> tuple[Rows, np.ndarray, np.ndarray, bool]:
+    ) -> tuple[Rows, np.ndarray, np.ndarray | None, bool]:
         """(rows, classes, labels, whether weights were given) of arrays."""
         X = _check.check_X(self, X, reset=True, min_rows=2)
         w = _check.check_weight(sample_weight, X.shape[0])
@@ -638,7 +638,10 @@ default="auto"
             dtype=self.dtype,
             progress=Progress(self.verbose),
         )
-        return rows, classes, codes if multilabel else classes[codes], given
+        labels = None  # only a head that is an estimator of its own reads them
+        if not isinstance(self.head, str) or self.head == "softmax":
+            labels = codes if multilabel else classes[codes]
+        return rows, classes, labels, given
 
     def _weights(self, classes, codes, multilabel, w):
         """Row weights with class weights, and the weight that leaving one row out takes away."""
