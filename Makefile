@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all lint format bench bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -41,6 +41,12 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.paper_network
+	$(BIN)/python -m benchmarks.tabular
+	$(BIN)/python -m benchmarks.render
+
+bench-scale: $(VENV)/dev
+	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.scale --large
 	$(BIN)/python -m benchmarks.render
 
 clean:

@@ -81,10 +81,38 @@ def tabular() -> str:
     return "\n".join(lines)
 
 
+def scale() -> str:
+    """Time and memory against rows."""
+    results = json.loads((RESULTS / "scale.json").read_text())
+    cases, machine = results["cases"], results["machine"]
+    lines = [
+        "| rows x 100 float32 on disk | seconds | microseconds a row | passes | anonymous memory above the start |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, case in cases.items():
+        if name == "dask":
+            continue
+        read = " (20 GB, read into buffers, 4.3 GB of address space allowed)" if name == "large" else " (memmap)"
+        lines.append(
+            f"| {case['rows']:,}{read} | {case['seconds']:.1f} | {case['microseconds_a_row']:.2f} | "
+            f"{case['passes']} | {case['anonymous_megabytes_above_start']:.0f} MB |"
+        )
+    dask = cases["dask"]
+    lines += [
+        "",
+        f"Dask's overhead on 64 blocks of 20,000 rows: {100 * dask['overhead']:.0f}% ({dask['dask_seconds']:.1f} s "
+        f"against {dask['loop_seconds']:.1f} s in a loop).",
+        f"Made by `python -m benchmarks.scale` and `--large` on {machine['cores']} cores of {machine['cpu']}, at commit "
+        f"{machine['commit']}.",
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     README.write_text(between(README.read_text(), "paper_network", paper_network()))
     tables = RESULTS.parent / "README.md"
-    tables.write_text(between(tables.read_text(), "tabular", tabular()))
+    text = between(tables.read_text(), "tabular", tabular())
+    tables.write_text(between(text, "scale", scale()))
 
 
 if __name__ == "__main__":
