@@ -95,14 +95,15 @@ def scale() -> str:
         read = " (20 GB, read into buffers, 4.3 GB of address space allowed)" if name == "large" else " (memmap)"
         lines.append(
             f"| {case['rows']:,}{read} | {case['seconds']:.1f} | {case['microseconds_a_row']:.2f} | "
-            f"{case['passes']} | {case['anonymous_megabytes_above_start']:.0f} MB |"
+            f"{case['passes']} | "
+            f"{case['anonymous_megabytes_above_start']:.0f} MB |"
         )
     dask = cases["dask"]
     lines += [
         "",
         f"Dask's overhead on 64 blocks of 20,000 rows: {100 * dask['overhead']:.0f}% ({dask['dask_seconds']:.1f} s "
         f"against {dask['loop_seconds']:.1f} s in a loop).",
-        f"Made by `python -m benchmarks.scale` and `--large` on {machine['cores']} cores of {machine['cpu']}, at commit "
+        f"Made by `python -m benchmarks.scale [--large]` on {machine['cores']} cores of {machine['cpu']}, at commit "
         f"{machine['commit']}.",
     ]
     return "\n".join(lines)
