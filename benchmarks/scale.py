@@ -92,10 +92,13 @@ def fit_case(folder: Path, n: int) -> dict:
             while f.read(1 << 26):
                 pass
     gemm = gemm_seconds()
+    seconds = []
     with Watch() as memory:
-        start = time.perf_counter()
-        model = PILAEClassifier(**NETWORK).fit(X, y)
-        seconds = time.perf_counter() - start
+        for _ in range(1 if n > 10**6 else 3):  # short ones are noisy: the best of three
+            start = time.perf_counter()
+            model = PILAEClassifier(**NETWORK).fit(X, y)
+            seconds.append(time.perf_counter() - start)
+    seconds = min(seconds)
     Z, t = block(10**6)
     return {
         "rows": n,
