@@ -37,6 +37,8 @@ def is_dask(x: Any) -> bool:
 class _Partition(Source):
     """One partition, in the worker that has it."""
 
+    slow = False
+
     def __init__(self, X: Any, y: Any, w: Any, number: int, columns: list[str] | None) -> None:
         self.columns = columns
         self.X = X.to_numpy() if hasattr(X, "to_numpy") else X

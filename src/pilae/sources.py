@@ -39,6 +39,8 @@ class Source:
     columns: list[str] | None = None
     d: int
     dtype: str
+    slow = True
+    """Whether reading takes time, so that it is worth a thread of its own."""
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
         """All rows from the start. With `targets_only` X may be empty, of the right length."""
@@ -309,10 +311,11 @@ class Stream(Rows):
         return Block(xp.concat([block.X for block in blocks], axis=0), None, joined_weights(self.space, blocks), 0)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
-        """One pass over the source, which is read ahead in a thread of its own."""
+        """One pass over the source, which is read ahead in a thread of its own if reading takes time."""
         self.passes += 1
         step, start = self.rows_per_block(width), 0
-        for piece in ahead(self.source.read()):
+        pieces = self.source.read()
+        for piece in ahead(pieces) if self.source.slow else pieces:
             _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
             for a in range(0, piece.X.shape[0], step):
                 part = slice(a, min(a + step, piece.X.shape[0]))
@@ -444,7 +447,8 @@ class FirstReading(NamedTuple):
 def read_targets(source: Source, *, labels: bool, name: str) -> FirstReading:
     """Count the rows; collect the labels with their weights, or check that targets are finite numbers."""
     readings = []
-    for piece in ahead(source.read(targets_only=True)):
+    pieces = source.read(targets_only=True)
+    for piece in ahead(pieces) if source.slow else pieces:
         y = _need_target(piece)
         if labels and y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
