@@ -16,6 +16,12 @@ def between(text: str, name: str, content: str) -> str:
     return f"{before}{start}\n{content}\n{end}{after}"
 
 
+def commits(results: dict) -> str:
+    """The commits its cases were measured at: a case may have been measured again later."""
+    found = {case.get("commit", results["machine"]["commit"]) for case in results["cases"].values()}
+    return ("commit " if len(found) == 1 else "commits ") + ", ".join(sorted(found))
+
+
 def paper_network() -> str:
     results = json.loads((RESULTS / "paper_network.json").read_text())
     cases, machine = results["cases"], results["machine"]
@@ -43,7 +49,7 @@ def paper_network() -> str:
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",
         f"([results](benchmarks/results/paper_network.json)) on {machine['cores']} cores of {machine['cpu']},",
-        f"at commit {machine['commit']}.",
+        f"at {commits(results)}.",
     ]
     return "\n".join(lines)
 
@@ -103,8 +109,8 @@ def scale() -> str:
         "",
         f"Dask's overhead on 64 blocks of 20,000 rows: {100 * dask['overhead']:.0f}% ({dask['dask_seconds']:.1f} s "
         f"against {dask['loop_seconds']:.1f} s in a loop).",
-        f"Made by `python -m benchmarks.scale [--large]` on {machine['cores']} cores of {machine['cpu']}, at commit "
-        f"{machine['commit']}.",
+        f"Made by `python -m benchmarks.scale [--large]` on {machine['cores']} cores of {machine['cpu']}, at "
+        f"{commits(results)}.",
     ]
     return "\n".join(lines)
 
