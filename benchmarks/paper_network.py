@@ -104,7 +104,7 @@ def main() -> None:
         out = subprocess.run([sys.executable, "-m", __spec__.name, case], capture_output=True, text=True)
         if out.returncode:
             sys.exit(f"{case} failed:\n{out.stderr}")
-        results["cases"][case] = json.loads(out.stdout)
+        results["cases"][case] = json.loads(out.stdout) | {"commit": results["machine"]["commit"]}
         print(case, results["cases"][case], flush=True)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "paper_network.json").write_text(json.dumps(results, indent=2) + "\n")

@@ -3,7 +3,8 @@
     python -m benchmarks.scale [folder]          # 100 float32 columns, 10^5 to 10^7 rows (4 GB), a process each
     python -m benchmarks.scale --large [folder]  # 20 GB on disk, with 4 GB of address space for all of the fit
 
-Writes benchmarks/results/scale.json. The data is made once (a fixed teacher and noise) and kept in the folder.
+--dask or --1000000 measures that case alone again. Writes benchmarks/results/scale.json. The data is made once (a
+fixed teacher and noise) and kept in the folder.
 """
 
 import json
@@ -188,15 +189,15 @@ def main() -> None:
         made = {"large": lambda: large_case(folder), "dask": dask_case}
         print(json.dumps(made[case]() if case in made else fit_case(folder, int(case))))
         return
-    large = "--large" in args
-    rest = [arg for arg in args if arg != "--large"]
+    only = [arg.removeprefix("--") for arg in args if arg.startswith("--")]
+    rest = [arg for arg in args if not arg.startswith("--")]
     folder = Path(rest[0]) if rest else Path(tempfile.gettempdir()) / "pilae_scale"
     folder.mkdir(exist_ok=True)
     path = RESULTS / "scale.json"
     results = json.loads(path.read_text()) if path.exists() else {"cases": {}}
     results |= {"command": "python -m benchmarks.scale [--large]", "machine": describe()}
-    for case in ["large"] if large else [*map(str, SIZES), "dask"]:
-        results["cases"][case] = run(case, folder)
+    for case in only or [*map(str, SIZES), "dask"]:
+        results["cases"][case] = run(case, folder) | {"commit": results["machine"]["commit"]}
         path.write_text(json.dumps(results, indent=2) + "\n")
 
 

@@ -8,6 +8,7 @@ import time
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +48,16 @@ def test_any_chunks_give_the_model_of_the_array(chunks, scheduler):
         assert model.loo_score_ == pytest.approx(IN_MEMORY.loo_score_)
         assert model.score(A, b) == IN_MEMORY.score(X, LABELS)
     assert model.n_features_in_ == 6
+
+
+def test_zarr_and_hdf5(tmp_path):
+    da.from_array(X, chunks=(200, 6)).to_zarr(str(tmp_path / "X.zarr"))
+    model = PILAEClassifier(**NETWORK).fit(da.from_zarr(str(tmp_path / "X.zarr")), da.from_array(LABELS, chunks=200))
+    same(model.decision_function(X), IN_MEMORY.decision_function(X))
+    with h5py.File(tmp_path / "X.h5", "w") as file:
+        table = da.from_array(file.create_dataset("X", data=X), chunks=(200, 6))
+        model = PILAEClassifier(**NETWORK).fit(table, da.from_array(LABELS, chunks=200))
+    same(model.decision_function(X), IN_MEMORY.decision_function(X))
 
 
 def test_predictions_stay_lazy():

@@ -98,6 +98,11 @@ def test_transformers_take_sources_too():
     np.testing.assert_allclose(stack.score_samples(blocks), expected.score_samples(X), rtol=1e-6)
 
 
+def test_a_transformer_on_parquet(tmp_path):
+    stack = StackedPILAE(width=[5]).fit(scan_parquet(write(tmp_path, FRAME[NAMES])))
+    np.testing.assert_allclose(stack.transform(FRAME[NAMES]), StackedPILAE(width=[5]).fit(X).transform(X), rtol=1e-7)
+
+
 def test_streams_of_sources_update_a_model():
     halves = [scan_blocks([(X[a], Y[a])]) for a in (slice(0, 450), slice(450, 900))]
     fitted = PILAEClassifier(**NETWORK).fit(X, Y)

@@ -184,8 +184,6 @@ def test_leave_one_out_is_stale_until_recalibrated():
     assert model.loo_score_ == score
     model.recalibrate(X, Y)
     assert not model.loo_is_stale_
-    whole = PILAEClassifier(**NETWORK).fit(X, Y)
-    whole.network_, whole.head_ = model.network_, model.head_  # the same network on the same rows
     rows, predicted = model.loo_predictions_
     assert sorted(rows) == list(range(240))
     fits = []
@@ -243,6 +241,21 @@ def test_targets_that_cannot_have_been_in_are_refused():
         with pytest.raises(ValueError, match="never added"):
             model.forget(rows, targets)
     np.testing.assert_array_equal(model.predict(TEST), before)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_what_is_refused_does_not_depend_on_the_scale_of_the_targets(scale):
+    model = PILAERegressor(**NETWORK).fit(X, Z * scale)
+    with pytest.raises(ValueError, match="never added"):
+        model.forget(X[:10], (Z[:10] + 40) * scale)
+    never = model.fork().partial_fit(X[10:], Z[10:] * scale).predict(TEST)
+    np.testing.assert_allclose(model.forget(X[:10], Z[:10] * scale).predict(TEST), never, rtol=1e-6, atol=1e-8 * scale)
+
+
+def test_class_weights_of_labels_are_refused_in_a_sentence():
+    model = PILAEClassifier(**NETWORK).fit(X, np.c_[Y > 0, Y > 1].astype(int)).set_params(class_weight={0: 2.0})
+    with pytest.raises(ValueError, match="one label per row"):
+        model.partial_fit(X, np.c_[Y > 0, Y > 1].astype(int))
 
 
 def test_float32_rows_can_be_forgotten():

@@ -19,7 +19,7 @@ Array = Any
 
 ONE_POOL = 2000
 """Up to this size NumPy's own LAPACK is used. SciPy brings a second BLAS with a second pool of threads, and while the
-threads of the first still wait for work the two get in each other's way (600 x 600 Cholesky: 2.5 ms became 16)."""
+threads of the first still wait for work the two get in each other's way."""
 
 
 class Space(NamedTuple):

@@ -521,6 +521,10 @@ def too_many_columns(d: int) -> ValueError:
     )
 
 
+def weights_of_labels() -> ValueError:
+    return ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")
+
+
 def too_few_rows(width: int, available: int, what: str) -> ValueError:
     return ValueError(
         f"{what} asks for {width} neurons, but only {available} distinct rows of positive weight are available and "

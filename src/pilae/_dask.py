@@ -10,7 +10,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -73,22 +73,20 @@ class DaskRows(Stream):
         if space != NUMPY:
             raise ValueError("Dask collections are computed on the workers' processors: use device=None.")
         self.parts, columns, d, dtype = _partitions(X, y, w)
-        self.reading: FirstReading | None = None
-        if labels is None:
-            sizes = compute(*[delayed(_size)(part, columns) for part in self.parts])
-            counts = [s[0] for s in sizes]
-            n, weight, classes = sum(counts), sum(s[1] for s in sizes), None
-        else:
-            tasks = [delayed(_targets)(part, k, columns, labels, running["name"]) for k, part in enumerate(self.parts)]
-            readings = compute(*tasks)
-            counts = [0 if reading is None else reading.n for reading in readings]
-            self.reading = gather([reading for reading in readings if reading is not None], labels=labels)
-            n, weight, classes = self.reading.n, self.reading.weight, self.reading.classes if labels else None
+        tasks = [delayed(_targets)(part, k, columns, labels, running["name"]) for k, part in enumerate(self.parts)]
+        readings = compute(*tasks)
+        self.reading = gather([reading for reading in readings if reading is not None], labels=bool(labels))
         super().__init__(
-            _Shape(d, dtype, columns), space, n=n, classes=classes, real=labels is False, total_weight=weight, **running
+            _Shape(d, dtype, columns),
+            space,
+            n=self.reading.n,
+            classes=self.reading.classes if labels else None,
+            real=labels is False,
+            total_weight=self.reading.weight,
+            **running,
         )
         self.passes = 1
-        self.offsets = np.concatenate([[0], np.cumsum(counts)])
+        self.offsets = np.cumsum([0, *(0 if reading is None else reading.n for reading in readings)])
 
     def total(
         self, make: Callable[[], Total], add: Callable[[Total, Block], None], label: str, width: int = 0
@@ -103,6 +101,7 @@ class DaskRows(Stream):
         while len(sums) > 1:
             sums = [delayed(_merged)(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
         total = sums[0].compute()
+        self.checked = True  # every partition was read to its end
         self.progress.update(label, self.n, self.n)
         return total
 
@@ -147,6 +146,7 @@ class DaskRows(Stream):
             "block_rows": self.block_rows,
             "dtype": self.dtype,
             "name": self.name,
+            "checked": self.checked,
         }
         return _Reader(self.source.columns, settings)
 
@@ -192,12 +192,8 @@ def _part_whole(reader: _Reader, part: tuple[Any, Any, Any], number: int) -> Blo
     return rows.whole() if rows.n else None
 
 
-def _size(part: tuple[Any, Any, Any], columns: list[str] | None) -> tuple[int, float]:
-    return _Partition(*part, 0, columns).size()
-
-
 def _targets(
-    part: tuple[Any, Any, Any], number: int, columns: list[str] | None, labels: bool, name: str
+    part: tuple[Any, Any, Any], number: int, columns: list[str] | None, labels: bool | None, name: str
 ) -> FirstReading | None:
     source = _Partition(*part, number, columns)
     return read_targets(source, labels=labels, name=name) if source.count() else None
@@ -318,10 +314,43 @@ def _ask(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> np.ndarr
     return ask(like, *args, **kwargs)[:0]  # an empty partition has an empty answer
 
 
-def scored(model: Any, X: Any, y: Any, w: Any, sums: Callable) -> np.ndarray:
+def accuracy(model: Any, X: Any, y: Any, w: Any) -> float:
+    """The share of rows, by weight, for which `predict` is right."""
+    hits, weight = _summed(model, X, y, w, _hits)
+    return float(hits / weight)
+
+
+def r2(model: Any, X: Any, y: Any, w: Any) -> float:
+    """R2, the mean over outputs. As scikit-learn: a constant target scores 1 if it is met and 0 if not."""
+    weight, total = _summed(model, X, y, w, _sums)
+    deviations, errors = _summed(model, X, y, w, partial(_squares, total / weight))
+    constant = deviations <= 0
+    scores = np.where(constant, np.where(errors > 0, 0.0, 1.0), 1 - errors / np.where(constant, 1.0, deviations))
+    return float(scores.mean())
+
+
+def _hits(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    right = model.predict(X) == y
+    return np.array([w @ (right.all(axis=1) if right.ndim == 2 else right), w.sum()])
+
+
+def _sums(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    y = y.reshape(len(w), -1)
+    return np.stack([np.full(y.shape[1], w.sum()), w @ y])
+
+
+def _squares(mean: np.ndarray, model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Squared deviations of y from its mean, and squared errors; a column for each output."""
+    y = y.reshape(len(w), -1)
+    error = y - np.asarray(model.predict(X)).reshape(len(w), -1)
+    return np.stack([w @ (y - mean) ** 2, w @ error**2])
+
+
+def _summed(model: Any, X: Any, y: Any, w: Any, sums: Callable) -> np.ndarray:
     """The sum over partitions of what `sums(model, X, y, w)` gives for each."""
     from dask import compute, delayed
 
+    _check.need_y(model, y)
     parts, _, _, _ = _partitions(X, y, w)
     shared = delayed(_snapshot(model), traverse=False)
     made = compute(*[delayed(_score_part)(sums, shared, part) for part in parts])

@@ -37,7 +37,7 @@ class Progress:
             sys.stderr.write(f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s\n")
 
     def stage(self, label: str) -> None:
-        """What is being done, where counting rows would say little; until `close` or the next stage."""
+        """What is being done, where counting rows would say little; until `end_of_stages` or the next one."""
         self.quiet = True
         if not self.on:
             return
@@ -47,6 +47,10 @@ class Progress:
             sys.stderr.flush()
         else:
             sys.stderr.write(f"{label:<80} {now:5.1f} s\n")
+
+    def end_of_stages(self) -> None:
+        """Show passes again."""
+        self.quiet = False
 
     def close(self) -> None:
         """End the line."""

@@ -16,7 +16,7 @@ _TARGET_SALT = np.uint64(0xD1B54A32D1920000)
 _LOW = np.uint64(0xFFFF)
 
 CACHED_NUMBERS = 2**14
-"""Row keys are made of pieces of about this many numbers, which stay in the processor's cache: six times as fast."""
+"""Row keys are made of pieces of about this many numbers, which stay in the processor's cache."""
 
 
 def row_keys(X: Array, seed: int) -> np.ndarray:
@@ -135,8 +135,8 @@ class Sample(_Keeper):
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         index, weight, unit = columns
-        self.overflowed |= len(np.unique(keys)) > self.capacity
         distinct, which = np.unique(keys, return_inverse=True)
+        self.overflowed |= len(distinct) > self.capacity
         first = np.full(len(distinct), np.iinfo(np.int64).max)
         np.minimum.at(first, which, index)
         total = np.bincount(which, weights=weight, minlength=len(distinct))

@@ -213,10 +213,10 @@ def fit_output(
     `raw_columns`, the columns of the network's input, eq (3) is evaluated too.
     """
 
-    features = _features(network, hidden)
+    features = features_of(network, hidden)
     moments = rows.total(
         partial(Moments, rows.space, product=rows.dtype),
-        partial(_add_features, _features(network, hidden)),
+        partial(add_features, features),
         label,
         width,
     )
@@ -241,7 +241,7 @@ def fit_output(
             near=near,
         )
         moments, hidden = moments.leading(width), hidden.leading(width)
-        features = _features(network, hidden)
+        features = features_of(network, hidden)
         ridge = found if ridge == "auto" else ridge
     scaling, G, C = _standardised(moments, hidden)
     factors = RidgeFactors(G, C, moments.weight, nested=nested)
@@ -296,7 +296,7 @@ def definite(head: LinearHead, moments: Moments) -> bool:
         return False
     xp = moments.space.xp
     left = moments.variance_b() * moments.weight - xp.sum(solve_triangular(L, C) ** 2, axis=0)
-    return bool(xp.all(left >= -noise * (1.0 + xp.max(moments.variance_b()))))
+    return bool(xp.all(left >= -noise / moments.heaviest * xp.max(moments.largest_b)))
 
 
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows, neurons: np.ndarray) -> Scored:
@@ -319,11 +319,12 @@ def _solution(
     return asarray(coef, dtype), asarray(moments.mean_b - moments.mean_a @ coef, dtype)
 
 
-def _add_features(features: Callable[[Array], Array], moments: Moments, block: Block) -> None:
+def add_features(features: Callable[[Array], Array], moments: Moments, block: Block) -> None:
     moments.add(features(block.X), block.Z, block.w)
 
 
-def _features(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:
+def features_of(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:
+    """From rows to what the output layer sees."""
     return network if hidden is None else lambda X: hidden(network(X))
 
 

@@ -6,7 +6,6 @@ Thin on purpose: parameters in, functions of the other files called, attributes 
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,18 +21,19 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from . import _check
-from ._arrays import Array, Space, as_labels, space_for, space_of, to_numpy
-from ._dask import DaskRows, is_dask, lazy_on_dask, scored
+from ._arrays import Array, as_labels, space_for, space_of, to_numpy
+from ._dask import accuracy, is_dask, lazy_on_dask, r2
 from ._progress import Progress, peak_megabytes
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .head import EstimatorHead, LinearHead, fit_calibration, residual_quantiles
 from .loo import Scored
+from .opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
 from .search import fit_network
-from .sources import FirstReading, Source, Stream, read_targets
+from .sources import Source
 from .stack import layer_number
 from .update import UpdateMixin, Wider
 
@@ -48,31 +48,6 @@ def _head_has(method: str):
         return True
 
     return check
-
-
-def _hits(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    right = model.predict(X) == y
-    return np.array([w @ (right.all(axis=1) if right.ndim == 2 else right), w.sum()])
-
-
-def _sums(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    y = y.reshape(len(w), -1)
-    return np.stack([np.full(y.shape[1], w.sum()), w @ y])
-
-
-def _squares(mean: np.ndarray, model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Squared deviations of y from its mean, and squared errors; a column for each output."""
-    y = y.reshape(len(w), -1)
-    error = y - np.asarray(model.predict(X)).reshape(len(w), -1)
-    return np.stack([w @ (y - mean) ** 2, w @ error**2])
-
-
-def _r2(sums: np.ndarray) -> float:
-    """As scikit-learn: a constant target scores 1 if it is met and 0 if not."""
-    deviations, errors = sums
-    constant = deviations <= 0
-    scores = np.where(constant, np.where(errors > 0, 0.0, 1.0), 1 - errors / np.where(constant, 1.0, deviations))
-    return float(scores.mean())
 
 
 class LeftOut(NamedTuple):
@@ -186,49 +161,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
 
-    def _stream(
-        self, source: Any, y: Any, sample_weight: Any, *, labels: bool, space: Space, dtype: str | None
-    ) -> tuple[Stream, FirstReading]:
-        """The rows of a source or of Dask collections, after a first reading of their targets."""
-        name = type(self).__name__
-        running = {"block_rows": self.block_rows, "dtype": dtype, "progress": Progress(self.verbose), "name": name}
-        if is_dask(source):
-            _check.need_y(self, y)
-            spread = DaskRows(source, y, sample_weight, space, labels=labels, **running)
-            assert spread.reading is not None
-            return spread, spread.reading
-        _check.check_alone(y, sample_weight)
-        first = read_targets(source, labels=labels, name=name)
-        classes = first.classes if labels else None
-        rows = Stream(source, space, n=first.n, classes=classes, real=not labels, total_weight=first.weight, **running)
-        rows.passes = 1
-        return rows, first
-
-    def _fit_stream(self, source: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
-        space = space_for(np.empty(0), self.device)
-        rows, first = self._stream(source, y, sample_weight, labels=labels, space=space, dtype=self.dtype)
-        _check.remember_columns(self, rows.source.d, rows.source.columns)
-        return rows, first
-
-    def _more_of_stream(self, source: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
-        network = self.network_
-        rows, first = self._stream(source, y, sample_weight, labels=labels, space=network.space, dtype=network.dtype)
-        _check.check_columns(self, rows.source.d, rows.source.columns)
-        return rows, first
-
     # ----------------------------------------------------------------------------------------- predicting
-
-    def _rows(self, X: Any, method: str) -> Rows:
-        check_is_fitted(self)
-        if isinstance(X, Source):
-            _check.check_columns(self, X.d, X.columns)
-            name, progress = type(self).__name__, Progress(self.verbose)
-            space, dtype = self.network_.space, self.network_.dtype
-            return Stream(X, space, n=X.count(), block_rows=self.block_rows, dtype=dtype, progress=progress, name=name)
-        X = _check.check_X(self, X, reset=False)
-        network = self.network_
-        _check.check_same_space(self, method, X, network.space)
-        return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 
     @property
     def _widest(self) -> int:
@@ -237,11 +170,11 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _scores(self, X: Any, method: str) -> Array:
         """Outputs of a linear head, one column per class or target."""
-        rows, head = self._rows(X, method), self._current_head()
+        rows, head = rows_to_ask(self, X, method), self._current_head()
         return rows.map(lambda block: head.scores(self.network_(block)), self._widest)
 
     def _ask_estimator(self, method: str, X: Any) -> Any:
-        rows, head = self._rows(X, method), self._current_head()
+        rows, head = rows_to_ask(self, X, method), self._current_head()
         ask = getattr(head, method, None) or getattr(head.estimator, method)
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
@@ -259,7 +192,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         -------
         array of shape (n_samples, width of that layer)
         """
-        rows = self._rows(X, "transform")
+        rows = rows_to_ask(self, X, "transform")
         depth = layer_number(self, layer)
         return rows.map(lambda block: self.network_(block, depth), self._widest)
 
@@ -523,8 +456,8 @@ default="auto"
             self._check_params()
             rows: Rows
             labels: np.ndarray | None = None
-            if isinstance(X, Source) or is_dask(X):
-                rows, first = self._fit_stream(X, y, sample_weight, labels=True)
+            if is_streamed(X):
+                rows, first = stream_to_fit(self, X, y, sample_weight, labels=True)
                 multilabel, given = False, False
                 classes = _check.all_classes(self, first.classes, announced)
                 mass = np.zeros(len(classes))
@@ -570,17 +503,17 @@ default="auto"
 
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
         """Rows for an update, and the classes they bring."""
-        if isinstance(X, Source) or is_dask(X):
+        if is_streamed(X):
             if self.multilabel_:
                 raise ValueError("A model of several labels a row takes arrays only: sources bring one label a row.")
-            rows, first = self._more_of_stream(X, y, sample_weight, labels=True)
+            stream, first = stream_to_add(self, X, y, sample_weight, labels=True)
             wider = self._wider(first.classes if classes is None else np.concatenate([first.classes, classes]))
-            rows.classes = self.classes_ if wider is None else wider.classes
-            rows.n_classes = len(rows.classes)
+            stream.classes = self.classes_ if wider is None else wider.classes
+            stream.n_classes = len(stream.classes)
             if isinstance(self.class_weight, dict):
-                rows.factor = np.array([self.class_weight.get(label, 1.0) for label in rows.classes.tolist()])
-            return rows, wider
-        rows = self._rows(X, "partial_fit")
+                stream.factor = self._later_factor(stream.classes)
+            return stream, wider
+        rows = rows_to_ask(self, X, "partial_fit")
         w = _check.check_weight(sample_weight, rows.n, tame=False)
         wider, codes = None, None
         if self.multilabel_:
@@ -593,12 +526,14 @@ default="auto"
             there = labels if w is None else labels[w > 0]
             wider = self._wider(there if classes is None else np.concatenate([there, np.asarray(classes)]))
             known = self.classes_ if wider is None else wider.classes
-            codes = np.clip(np.searchsorted(known, labels), 0, len(known) - 1)
+            codes = _check.class_numbers(labels, known)
             rows.codes, rows.n_classes = codes, len(known)
         rows.unit = None if w is None else np.minimum(w, 1.0)
         rows.weight = w
         if isinstance(self.class_weight, dict):
-            factor = np.array([self.class_weight.get(label, 1.0) for label in known.tolist()])[codes]
+            if self.multilabel_:
+                raise _check.weights_of_labels()
+            factor = self._later_factor(known)[codes]
             rows.weight, rows.unit = (factor if v is None else v * factor for v in (rows.weight, rows.unit))
         return rows, wider
 
@@ -649,11 +584,15 @@ default="auto"
         if self.class_weight is None:
             return w, unit
         if multilabel:
-            raise ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")
+            raise _check.weights_of_labels()
         factor = self._class_factor(classes, np.bincount(codes, weights=w, minlength=len(classes)))
         assert factor is not None
         c = factor[codes]
         return (c if w is None else w * c), (c if unit is None else unit * c)
+
+    def _later_factor(self, classes: np.ndarray) -> np.ndarray:
+        """The weight of each class of rows that come after `fit`; one that class_weight does not name weighs 1."""
+        return np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
 
     def _class_factor(self, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
         """The weight of each class, from class_weight and what the rows of each class weigh."""
@@ -714,9 +653,7 @@ default="auto"
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
         if is_dask(X):
-            _check.need_y(self, y)
-            hits, weight = scored(self, X, y, sample_weight, _hits)
-            return float(hits / weight)
+            return accuracy(self, X, y, sample_weight)
         if isinstance(X, Source) and y is None:
             y, sample_weight = X.targets()
         return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
@@ -783,8 +720,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
         """
         with _check.fresh_fit(self):
             self._check_params()
-            if isinstance(X, Source) or is_dask(X):
-                stream, first = self._fit_stream(X, y, sample_weight, labels=False)
+            if is_streamed(X):
+                stream, first = stream_to_fit(self, X, y, sample_weight, labels=False)
                 self.flat_ = first.n_outputs == 1
                 self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
             else:
@@ -834,12 +771,12 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
 
     def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
         """Rows for an update."""
-        if isinstance(X, Source) or is_dask(X):
-            rows, first = self._more_of_stream(X, y, sample_weight, labels=False)
+        if is_streamed(X):
+            stream, first = stream_to_add(self, X, y, sample_weight, labels=False)
             if first.n_outputs != self.n_outputs:
                 raise ValueError(f"y has {first.n_outputs} columns, but the model was fitted on {self.n_outputs}.")
-            return rows, None
-        rows = self._rows(X, "partial_fit")
+            return stream, None
+        rows = rows_to_ask(self, X, "partial_fit")
         w = _check.check_weight(sample_weight, rows.n, tame=False)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
         rows.targets, _ = _check.check_targets(self, y, rows.n)
@@ -893,9 +830,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     def score(self, X, y=None, sample_weight=None) -> float:
         """R2, the mean over outputs. A source brings its targets."""
         if is_dask(X):
-            _check.need_y(self, y)
-            weight, total = scored(self, X, y, sample_weight, _sums)
-            return _r2(scored(self, X, y, sample_weight, partial(_squares, total / weight)))
+            return r2(self, X, y, sample_weight)
         if isinstance(X, Source) and y is None:
             y, sample_weight = X.targets()
         return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))

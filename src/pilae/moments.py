@@ -64,7 +64,8 @@ class Moments:
         self.ab: Array = None
         self.bb: Array = None
         self.largest: Array = 0.0
-        """The largest diag(A'wA) these sums ever held."""
+        """The largest diag(A'wA) these sums ever held; `largest_b` is the largest diag(B'wB)."""
+        self.largest_b: Array = 0.0
 
     def add(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Add rows. `weight` is one non-negative number a row; None means 1 each."""
@@ -91,14 +92,14 @@ class Moments:
         noise = 1e-12 if self.product == "float64" else 1e-5
         if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9) + noise * self.largest)):
             raise never
-        pairs = [(self.squares(), gone.squares())] if self.count else []
+        pairs = [(self.squares(), gone.squares(), self.largest)] if self.count else []
         if self.bb is not None and gone.bb is not None:
-            if bool(xp.any(gone.bb > self.bb * (1 + 1e-9) + noise * self.heaviest)):
+            if bool(xp.any(gone.bb > self.bb * (1 + 1e-9) + noise * self.largest_b)):
                 raise never
-            pairs.append((self.bb, gone.bb))
+            pairs.append((self.bb, gone.bb, self.largest_b))
         if self.weight - gone.weight <= slack:  # nothing may be left of anything
-            for kept, taken in pairs:
-                if bool(xp.any(xp.abs(kept - taken) > 1e3 * noise * (1.0 + xp.abs(kept) + xp.max(self.largest)))):
+            for kept, taken, most in pairs:
+                if bool(xp.any(xp.abs(kept - taken) > 1e3 * noise * xp.max(most))):
                     raise never
         self._accumulate(gone, -1.0)
         if self.weight > slack:  # parts of rows are left
@@ -124,16 +125,16 @@ class Moments:
         """The same rows; nothing is shared that is ever changed in place."""
         new = self.like()
         new.merge(self)
-        new.largest, new.heaviest = self.largest, self.heaviest
+        new.largest, new.largest_b, new.heaviest = self.largest, self.largest_b, self.heaviest
         return new
 
     def arranged(self, columns: list[int | None]) -> Moments:
         """The same rows with these columns of B; None is a column of zeros, as if it had always been there."""
         xp, device = self.space
         new = self.copy()
-        for name in ("shift_b", "sum_b", "bb", "ab"):
+        for name in ("shift_b", "sum_b", "bb", "ab", "largest_b"):
             old = getattr(self, name)
-            if old is not None:
+            if old is not None and not isinstance(old, float):
                 zeros = xp.zeros(old.shape[:-1], dtype=xp.float64, device=device)
                 parts = [zeros if k is None else old[..., k] for k in columns]
                 setattr(new, name, xp.stack(parts, axis=-1))
@@ -269,6 +270,8 @@ class Moments:
             setattr(self, name, mine)
         squares = self.squares()
         self.largest = xp.maximum(squares, self.largest + xp.zeros_like(squares))
+        if self.bb is not None:
+            self.largest_b = xp.maximum(self.bb, self.largest_b + xp.zeros_like(self.bb))
         self.count += int(sign) * part.count
         self.weight += sign * part.weight
         self.heaviest = max(self.heaviest, self.weight)

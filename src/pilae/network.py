@@ -18,6 +18,9 @@ from .linalg import DualGram, Gram, PrimalGram
 from .moments import Moments
 from .scaling import Scaling, Squash
 
+SCORED_ROWS = 10_000
+"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
+
 LAYER_RIDGE = 1e-3
 """encoder_ridge="auto" in autoencoder layers."""
 
@@ -71,6 +74,32 @@ class Survey:
     """Whether that count is complete."""
 
 
+def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
+    """(keys, keys with targets, class numbers, row numbers, weights, units) of the rows of a block that count."""
+    keys = row_keys(block.X, seed)
+    n = len(keys)
+    columns = (
+        keys,
+        keys if block.Z is None else with_targets(keys, row_keys(block.Z, seed)),
+        np.zeros(n, np.int64) if block.codes is None else block.codes,
+        np.arange(block.start, block.start + n),
+        np.ones(n) if block.w is None else to_numpy(block.w),
+        np.ones(n) if block.unit is None else block.unit,
+    )
+    return columns if block.w is None else tuple(column[columns[4] > 0] for column in columns)
+
+
+def rows_to_score(rows: Rows, seed: int) -> Rows:
+    """The rows that leave-one-out is scored on, as `survey` finds them."""
+
+    def add(sample: Sample, block: Block) -> None:
+        _, pairs, _, *rest = _offered(block, seed)
+        sample.add_salted(pairs, *rest)
+
+    chosen = rows.total(partial(Sample, SCORED_ROWS), add, "rows to score")
+    return rows.samples([chosen.rows(by_key=True)])[0]
+
+
 class _FirstPass:
     """Everything the first pass adds up."""
 
@@ -85,24 +114,15 @@ class _FirstPass:
 
     def add(self, block: Block) -> None:
         self.moments.add(block.X, None, block.w)
-        keys = row_keys(block.X, self.seed)
-        pairs = keys
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
-            pairs = with_targets(keys, row_keys(block.Z, self.seed))
-        index = np.arange(block.start, block.start + len(keys))
-        codes = np.zeros(len(keys), np.int64) if block.codes is None else block.codes
-        w = np.ones(len(keys)) if block.w is None else to_numpy(block.w)
-        unit = np.ones(len(keys)) if block.unit is None else block.unit
-        if block.w is not None:
-            there = w > 0
-            keys, index, codes, w = keys[there], index[there], codes[there], w[there]
-            pairs, unit = pairs[there], unit[there]
+        keys, pairs, codes, *rest = _offered(block, self.seed)
+        index = rest[0]
         self.spread.add(keys, codes, index)
         self.first.add(keys, codes, index)
         for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
             if sample.capacity:
-                sample.add_salted(which, index, w, unit)
+                sample.add_salted(which, *rest)
 
     def merge(self, other: _FirstPass) -> None:
         for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):

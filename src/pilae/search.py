@@ -27,12 +27,9 @@ from .layer import LayerSpec
 from .linalg import Gram, PrimalGram
 from .loo import Scored
 from .moments import Moments
-from .network import LAYER_RIDGE, Grower, Network, Survey, input_gram, survey
+from .network import LAYER_RIDGE, SCORED_ROWS, Grower, Network, Survey, input_gram, survey
 from .scaling import Scaling
 from .structure import Plan
-
-SCORED_ROWS = 10_000
-"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
 
 
 class Round(NamedTuple):
@@ -121,7 +118,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         raise _check.too_few_rows(wanted, available, "head_width")
     if searching:
         plan, near, table = _Search(params, rows, found, seed).run()
-        rows.progress.quiet = False
+        rows.progress.end_of_stages()
     else:
         plan, near, table = _fixed_plan(params, found), None, []
     builder = _Builder(params, rows, found, seed)
@@ -368,7 +365,7 @@ class _Search:
             if grower.scaling_kind == "asinh" and grower is not growers[kinds[0]]:
                 self._plain(grower)  # standardised columns give what raw ones give: the output layer does that itself
             self._activations(grower)
-            self._neurons(grower, ridges, walk=len(ridges) > 1)
+            self._neurons(grower, ridges, walk=self.free)
             self._activations(grower)
             self._refine(grower)
         # deeper, one layer at a time, with the scaling that was best
@@ -378,7 +375,7 @@ class _Search:
             grower.step()
             self._plain(grower)
             ridges = self._encoder_ridges(FEATURE_RIDGES)
-            self._neurons(grower, ridges, walk=len(ridges) > 1)
+            self._neurons(grower, ridges, walk=self.free)
             self._refine(grower)
             if self._winner()[0] == before[0]:
                 break
@@ -430,7 +427,7 @@ class _Search:
         if self.params.head != "shln" or self.params.head_width == "auto":
             self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge"))
 
-    def _neurons(self, grower: Grower, ridges: tuple, *, walk: bool = True) -> None:
+    def _neurons(self, grower: Grower, ridges: tuple, *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
         if self.params.head != "shln":
             return
@@ -465,10 +462,9 @@ class _Search:
         """Other activations of the best hidden layer on the input."""
         for activation in self._options("head_activation", ACTIVATIONS_TRIED):
             best = self._best_hidden(0)
-            if (
-                activation != "sigmoid" or best.activation != "relu2"
-            ):  # it tames what relu2 stretches: not if that helped
-                self._try(grower, best._replace(activation=activation))
+            if activation == "sigmoid" and best.activation == "relu2":
+                continue  # it tames what relu2 stretches, and that helped
+            self._try(grower, best._replace(activation=activation))
 
     def _refine(self, grower: Grower) -> None:
         """From the best hidden layer of this depth: pairs of anchors, direct links."""

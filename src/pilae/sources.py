@@ -50,14 +50,6 @@ class Source:
         """How many rows there are."""
         return sum(int(piece.X.shape[0]) for piece in self.read())
 
-    def size(self) -> tuple[int, float]:
-        """Number of rows and their total weight."""
-        n, weight = 0, 0.0
-        for piece in self.read():
-            m = int(piece.X.shape[0])
-            n, weight = n + m, weight + (m if piece.w is None else float(piece.w.sum()))
-        return n, weight
-
     def targets(self) -> tuple[np.ndarray, np.ndarray | None]:
         """All targets and weights, held whole."""
         pieces = [(_need_target(piece), piece.w) for piece in self.read(targets_only=True)]
@@ -271,6 +263,8 @@ class Stream(Rows):
     factor : array, optional
         Weight of each class.
     total_weight : float
+    checked : bool
+        Whether a pass has already found all numbers finite.
     """
 
     in_memory = False
@@ -289,12 +283,14 @@ class Stream(Rows):
         dtype: str | None = None,
         progress: Progress | None = None,
         name: str = "",
+        checked: bool = False,
     ) -> None:
         empty = np.empty((0, source.d), dtype=source.dtype)
         super().__init__(empty, space, block_rows=block_rows, dtype=dtype, progress=progress)
         self.source, self.classes, self.real, self.factor, self.name = source, classes, real, factor, name
         self.n, self.n_classes = n, 0 if classes is None else len(classes)
         self._weight = total_weight
+        self.checked = checked
 
     @property
     def total_weight(self) -> float:
@@ -316,7 +312,8 @@ class Stream(Rows):
         step, start = self.rows_per_block(width), 0
         pieces = self.source.read()
         for piece in ahead(pieces) if self.source.slow else pieces:
-            _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
+            if not self.checked:
+                _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
             for a in range(0, piece.X.shape[0], step):
                 part = slice(a, min(a + step, piece.X.shape[0]))
                 self.progress.update(label, start, self.n)
@@ -326,6 +323,7 @@ class Stream(Rows):
             raise ValueError(
                 f"The source gave {start} rows, but {self.n} when it was first read: it must give the same every time."
             )
+        self.checked = True
         self.progress.update(label, self.n, self.n)
 
     def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
@@ -444,27 +442,35 @@ class FirstReading(NamedTuple):
     n_outputs: int
 
 
-def read_targets(source: Source, *, labels: bool, name: str) -> FirstReading:
-    """Count the rows; collect the labels with their weights, or check that targets are finite numbers."""
+def read_targets(source: Source, *, labels: bool | None, name: str) -> FirstReading:
+    """Count the rows; collect the labels with their weights, or check that targets are finite numbers.
+
+    With labels=None targets are not looked at.
+    """
     readings = []
     pieces = source.read(targets_only=True)
     for piece in ahead(pieces) if source.slow else pieces:
-        y = _need_target(piece)
-        if labels and y.ndim == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        if labels and y.ndim != 1:
-            raise ValueError(f"{piece.where(0)}: targets of a source are one label a row, not {y.shape[1]} columns.")
-        w = np.ones(len(y)) if piece.w is None else piece.w
+        n = int(piece.X.shape[0])
+        w = np.ones(n) if piece.w is None else piece.w
         _check.check_piece_weight(w, piece.where)
-        _check.check_piece_targets(y, labels, piece.where, name)
         classes: np.ndarray = np.empty(0)
         mass: np.ndarray = np.empty(0)
+        n_outputs = 0
+        if labels is not None:
+            y = _need_target(piece)
+            if labels and y.ndim == 2 and y.shape[1] == 1:
+                y = y[:, 0]
+            if labels and y.ndim != 1:
+                raise ValueError(
+                    f"{piece.where(0)}: targets of a source are one label a row, not {y.shape[1]} columns."
+                )
+            _check.check_piece_targets(y, labels, piece.where, name)
+            n_outputs = 1 if y.ndim == 1 else y.shape[1]
         if labels:
             classes, inverse = np.unique(y[w > 0], return_inverse=True)
             mass = np.bincount(inverse, weights=w[w > 0], minlength=len(classes))
-        n_outputs = 1 if labels or y.ndim == 1 else y.shape[1]
-        readings.append(FirstReading(len(y), float(w.sum()), classes, mass, n_outputs))
-    return gather(readings, labels=labels)
+        readings.append(FirstReading(n, float(w.sum()), classes, mass, n_outputs))
+    return gather(readings, labels=bool(labels))
 
 
 def gather(readings: list[FirstReading], *, labels: bool) -> FirstReading:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check, structure
 from ._arrays import Array, space_for, space_of
-from ._dask import DaskRows, is_dask, lazy_on_dask
+from ._dask import lazy_on_dask
 from ._progress import Progress
 from .blocks import Block, Rows
 from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
-from .sources import Source, Stream
+from .opening import is_streamed, rows_to_ask, stream_to_fit
 
 
 class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -24,23 +23,14 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
         seed = _check.seed_of(self.random_state)
-        progress = Progress(self.verbose)
-        running = {"block_rows": self.block_rows, "dtype": self.dtype, "progress": progress}
-        if is_dask(X) or isinstance(X, Source):
-            space, name = space_for(np.empty(0), self.device), type(self).__name__
-            if is_dask(X):
-                spread = DaskRows(X, None, sample_weight, space, labels=None, name=name, **running)
-                _check.remember_columns(self, spread.source.d, spread.source.columns)
-                rows: Rows = spread
-            else:
-                _check.check_alone(None, sample_weight)
-                _check.remember_columns(self, X.d, X.columns)
-                n, weight = X.size()
-                rows = Stream(X, space, n=n, total_weight=weight, name=name, **running)
+        if is_streamed(X):
+            stream, _ = stream_to_fit(self, X, None, sample_weight, labels=None)
+            rows: Rows = stream
         else:
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
-            rows = Rows(X, space_for(X, self.device), weight=w, **running)
+            space, progress = space_for(X, self.device), Progress(self.verbose)
+            rows = Rows(X, space, weight=w, block_rows=self.block_rows, dtype=self.dtype, progress=progress)
         found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(self.encoder, ridge, self.activation, self.gain, self.decoder_ridge, self.keep_decoders)
@@ -54,22 +44,11 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         network = grower.network
         if self.keep_decoders:
             self.reconstruction_error_ = _mean_error(rows, network)
-        progress.close()
+        rows.progress.close()
         self.network_ = network
         self.layers_ = network.layers
         self.n_passes_ = grower.passes
         self._n_features_out = network.layers[-1].width if network.layers else rows.d
-
-    def _rows(self, X: Any, method: str) -> Rows:
-        check_is_fitted(self)
-        network = self.network_
-        if isinstance(X, Source):
-            _check.check_columns(self, X.d, X.columns)
-            running = {"block_rows": self.block_rows, "dtype": network.dtype, "name": type(self).__name__}
-            return Stream(X, network.space, n=X.count(), **running)
-        X = _check.check_X(self, X, reset=False)
-        _check.check_same_space(self, method, X, network.space)
-        return Rows(X, network.space, block_rows=self.block_rows, dtype=network.dtype)
 
     @lazy_on_dask
     def transform(self, X: Any, layer: int | None = None) -> Array:
@@ -85,7 +64,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         array of shape (n_samples, width of that layer), in X's library and on its device
         """
-        rows = self._rows(X, "transform")
+        rows = rows_to_ask(self, X, "transform")
         depth = layer_number(self, layer)
         width = max([rows.d, *(l.width for l in self.layers_)])
         return rows.map(lambda block: self.network_(block, depth), width)
@@ -122,7 +101,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         The error is the mean over columns of the squared difference, in the network's (scaled) input units.
         """
-        rows = self._rows(X, "score_samples")
+        rows = rows_to_ask(self, X, "score_samples")
         self._need_decoders("score_samples")
         width = max([rows.d, *(l.width for l in self.layers_)])
         return rows.map(lambda block: -_row_errors(self.network_, block), width)

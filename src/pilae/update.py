@@ -18,15 +18,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _check
 from ._arrays import to_numpy
-from .anchors import Sample, row_keys, with_targets
-from .blocks import Block, Rows
-from .head import Calibration, EstimatorHead, LinearHead, definite, score_output, solve_output
+from .blocks import Rows
+from .head import (
+    Calibration,
+    EstimatorHead,
+    LinearHead,
+    add_features,
+    definite,
+    features_of,
+    score_output,
+    solve_output,
+)
 from .layer import Layer, updated_layer
 from .moments import Moments
-from .network import Network
-
-SCORED_ROWS = 10_000
-"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
+from .network import Network, rows_to_score
 
 
 class Wider(NamedTuple):
@@ -63,9 +68,8 @@ class UpdateMixin:
         # a copy, so that an interruption leaves the model as it was
         moments = head.output.moments.copy() if wider is None else head.output.moments.arranged(wider.columns)
         moments.merge(self._summed(network, head, rows, moments))
-        self._widened(wider, moments)
+        self._take_over(moments, wider)
         self.network_, self.layers_, self.approximate_ = network, network.layers, approximate
-        self._changed()
 
     def forget(self: Any, X, y=None, sample_weight=None, remaining=None):
         """Remove rows: afterwards the output layer is one that never saw them.
@@ -108,8 +112,7 @@ class UpdateMixin:
                     "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
                     "never added. Give rows that were added, with the values and the weights they had."
                 )
-        head.output.moments = moments
-        self._changed()
+        self._take_over(moments, None)
         return self
 
     def fork(self: Any):
@@ -160,8 +163,7 @@ class UpdateMixin:
             if hasattr(self, "classes_"):
                 theirs = theirs.arranged(places(other.classes_, self.classes_ if wider is None else wider.classes))
             moments.merge(theirs)
-        self._widened(wider, moments)
-        self._changed()
+        self._take_over(moments, wider)
         return self
 
     def recalibrate(self: Any, X, y=None, sample_weight=None):
@@ -184,25 +186,8 @@ class UpdateMixin:
         rows, wider = self._new_rows(X, y, sample_weight, None)
         if wider is not None:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
-        seed = _check.seed_of(self.random_state)
-
-        def add(sample: Sample, block: Block) -> None:
-            keys = with_targets(row_keys(block.X, seed), row_keys(block.Z, seed))
-            n = len(keys)
-            w = np.ones(n) if block.w is None else to_numpy(block.w)
-            unit = np.ones(n) if block.unit is None else block.unit
-            there = w > 0
-            sample.add_salted(keys[there], np.arange(block.start, block.start + n)[there], w[there], unit[there])
-
-        chosen = rows.total(lambda: Sample(SCORED_ROWS), add, "rows to score")
-        [scored] = rows.samples([chosen.rows(by_key=True)])
-        network, hidden = self.network_, head.hidden
-        loo = score_output(
-            head,
-            (lambda block: hidden(network(block))) if hidden is not None else network,
-            scored,
-            np.zeros(scored.n, bool),
-        )
+        scored = rows_to_score(rows, _check.seed_of(self.random_state))
+        loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
         head.output.loo, head.output.scored_rows = loo, scored.numbers
         self._set_loo(loo)
         return self
@@ -218,12 +203,7 @@ class UpdateMixin:
 
     def _summed(self: Any, network: Network, head: LinearHead, rows: Rows, like: Moments) -> Moments:
         """The sums of some rows, about the shift of those that are kept."""
-        hidden = head.hidden
-
-        def add(total: Moments, block: Block) -> None:
-            F = network(block.X)
-            total.add(F if hidden is None else hidden(F), block.Z, block.w)
-
+        add = partial(add_features, features_of(network, head.hidden))
         return rows.total(partial(copy.copy, like.like()), add, "adding the rows", self._widest)
 
     def _current_head(self: Any) -> Any:
@@ -246,19 +226,12 @@ class UpdateMixin:
         classes = _check.one_kind(known, labels)
         return None if len(classes) == len(known) else Wider(classes, places(known, classes))
 
-    def _widened(self: Any, wider: Wider | None, moments: Moments | None = None) -> None:
-        """Take over new sums, and new classes if there are any: a class that came late has an output of its own."""
-        output = self.head_.output
-        if moments is not None:
-            output.moments = moments
+    def _take_over(self: Any, moments: Moments, wider: Wider | None) -> None:
+        """New sums, and new classes if there are any: a class that came late has an output of its own."""
+        self.head_.output.moments = moments
         if wider is not None:
-            if moments is None:
-                output.moments = output.moments.arranged(wider.columns)
             self.classes_ = wider.classes
             self.head_.calibration = Calibration(self.head_.calibration.temperature)  # a map knows the old classes only
-            self._changed()
-
-    def _changed(self: Any) -> None:
         self.head_.output.solved = False
         self.loo_is_stale_ = True
 

@@ -1,0 +1,77 @@
+"""Whatever a user passes, as rows: arrays, sources, Dask collections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from . import _check
+from ._arrays import Space, space_for
+from ._dask import DaskRows, is_dask
+from ._progress import Progress
+from .blocks import Rows
+from .sources import FirstReading, Source, Stream, read_targets
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether X is read in passes of its own: a source, or Dask collections."""
+    return isinstance(X, Source) or is_dask(X)
+
+
+def stream_to_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, labels: bool | None
+) -> tuple[Stream, FirstReading]:
+    """The rows for `fit`, after a first reading of their targets: labels, real numbers, or (None) nothing but rows."""
+    space = space_for(np.empty(0), estimator.device)
+    rows, first = _stream(estimator, X, y, sample_weight, labels, space, estimator.dtype)
+    _check.remember_columns(estimator, rows.source.d, rows.source.columns)
+    return rows, first
+
+
+def stream_to_add(estimator: Any, X: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
+    """The same for a fitted model, in its dtype and where it lives."""
+    network = estimator.network_
+    rows, first = _stream(estimator, X, y, sample_weight, labels, network.space, network.dtype)
+    _check.check_columns(estimator, rows.source.d, rows.source.columns)
+    return rows, first
+
+
+def _stream(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, labels: bool | None, space: Space, dtype: str | None
+) -> tuple[Stream, FirstReading]:
+    running = _running(estimator, dtype)
+    if is_dask(X):
+        if labels is not None:
+            _check.need_y(estimator, y)
+        spread = DaskRows(X, y, sample_weight, space, labels=labels, **running)
+        return spread, spread.reading
+    _check.check_alone(y, sample_weight)
+    first = read_targets(X, labels=labels, name=running["name"])
+    classes = first.classes if labels else None
+    real = labels is False
+    rows = Stream(X, space, n=first.n, classes=classes, real=real, total_weight=first.weight, **running)
+    rows.passes = 1
+    return rows, first
+
+
+def rows_to_ask(estimator: Any, X: Any, method: str) -> Rows:
+    """The rows a fitted model is asked about (Dask collections are asked lazily, see `_dask`)."""
+    check_is_fitted(estimator)
+    network = estimator.network_
+    if isinstance(X, Source):
+        _check.check_columns(estimator, X.d, X.columns)
+        return Stream(X, network.space, n=X.count(), **_running(estimator, network.dtype))
+    X = _check.check_X(estimator, X, reset=False)
+    _check.check_same_space(estimator, method, X, network.space)
+    return Rows(X, network.space, block_rows=estimator.block_rows, dtype=network.dtype)
+
+
+def _running(estimator: Any, dtype: str | None) -> dict[str, Any]:
+    return {
+        "block_rows": estimator.block_rows,
+        "dtype": dtype,
+        "progress": Progress(estimator.verbose),
+        "name": type(estimator).__name__,
+    }
