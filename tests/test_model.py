@@ -228,6 +228,17 @@ def test_the_search_says_what_it_tried_and_why():
     assert all(row["seconds"] > 0 for row in table)
 
 
+def test_classes_and_few_rows_are_compared_by_log_loss():
+    few = PILAEClassifier(max_depth=0).fit(*load_iris(return_X_y=True))
+    [chosen] = [row for row in few.search_ if row["chosen"]]
+    assert 0 < chosen["loss"] < np.log(3)  # that of saying nothing
+    assert all(row["loss"] != row["error"] for row in few.search_)
+    assert chosen["loss"] <= min(row["loss"] for row in few.search_) + 0.05 * chosen["standard_error"]
+    many = PILAEClassifier(max_depth=0).fit(DIGITS, LABELS)
+    number = PILAERegressor(max_depth=0).fit(DIGITS[:300], LABELS[:300])
+    assert all(row["loss"] == pytest.approx(row["error"]) for model in (many, number) for row in model.search_)
+
+
 def test_what_is_given_is_not_searched():
     params = {"encoder_ridge": 0.5, "head_activation": "tanh", "input_scaling": "standard", "max_depth": 1}
     model = PILAEClassifier(**params).fit(DIGITS[:400], LABELS[:400])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 from scipy.optimize import brentq
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -226,14 +226,17 @@ def fit_output(
     if nested:
         assert hidden is not None
         assert few.unit is not None
+        assert few.weight is not None
+        there = np.flatnonzero(chooser[: few.n] > 0)
+        choosers = few.take(there, few.weight[there], few.unit[there])  # rows that are neurons choose no width
         scaling, G, C = _standardised(moments, hidden)
         width, found, width_path = best_width(
             RidgeFactors(G, C, moments.weight, nested=True),
             moments.mean_b,
             scale,
-            _batches(few, features, scaling, width, chooser),
-            chooser[: few.n],
-            few.unit,
+            _batches(choosers, features, scaling, width, chooser[there]),
+            chooser[there],
+            few.unit[there],
             ridge_grid(smallest)[:: 1 if width <= EIGEN_WIDTH else 2]
             if isinstance(ridge, str)
             else [max(float(ridge), smallest)],
@@ -245,7 +248,9 @@ def fit_output(
         ridge = found if ridge == "auto" else ridge
     scaling, G, C = _standardised(moments, hidden)
     factors = RidgeFactors(G, C, moments.weight, nested=nested)
-    literal = None if raw_columns is None else guo2003(copy.copy(factors), G, C, moments, raw_columns)
+    literal = None
+    if raw_columns is not None and (ridge == "guo2003" or factors.route == "eigh"):  # else one more factor to look at
+        literal = guo2003(copy.copy(factors), G, C, moments, raw_columns)
     path: dict[float, float] = {}
     if ridge == "auto":
         value, loo, path = best_ridge(
@@ -471,7 +476,7 @@ def _of_class(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
 def _fit_map(loo: Scored, codes: np.ndarray) -> Calibration:
     t = fit_temperature(loo, False)
     weight = loo.weight / loo.weight.mean()  # only ratios matter
-    model = LogisticRegression(max_iter=200).fit(t * loo.outputs, codes, sample_weight=weight)
+    model = LogisticRegression(max_iter=200, solver="newton-cholesky").fit(t * loo.outputs, codes, sample_weight=weight)
     A, b = model.coef_.T, model.intercept_
     if A.shape[1] == 1:  # two classes: the difference of their logits
         A, b = np.concatenate([-A, A], axis=1) / 2, np.concatenate([-b, b]) / 2
@@ -484,7 +489,13 @@ def _softmax(logits: Array) -> Array:
     return e / xp.sum(e, axis=1, keepdims=True)
 
 
-def fit_temperature(loo: Scored, multilabel: bool) -> float:
+def log_losses(loo: Scored) -> np.ndarray:
+    """Of each scored row, the log-loss of its leave-one-out probabilities at the best temperature."""
+    logits = fit_temperature(loo, False, tolerance=1e-4) * loo.outputs
+    return logsumexp(logits, axis=1) - np.sum(logits * loo.targets, axis=1)
+
+
+def fit_temperature(loo: Scored, multilabel: bool, tolerance: float = 1e-12) -> float:
     """The factor t on the outputs that gives the lowest log-loss on the leave-one-out outputs.
 
     The log-loss is convex in t, so t is where its derivative changes sign: found to full accuracy, unlike a minimum.
@@ -503,7 +514,7 @@ def fit_temperature(loo: Scored, multilabel: bool) -> float:
         return float(np.exp(low))
     if slope(high) <= 0:
         return float(np.exp(high))
-    return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
+    return float(np.exp(brentq(slope, low, high, xtol=tolerance)))
 
 
 def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:

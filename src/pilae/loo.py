@@ -19,6 +19,7 @@ least that (a weight of 3 means three equal rows, and one of them is left out) a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,9 @@ TIE = 0.01
 COLUMNS_AN_OUTPUT = 200
 """A running sum for one output costs about as much as a product with this many columns."""
 
+PIECE = 128
+"""Columns of a triangle multiplied at once, at least."""
+
 CACHED_BYTES = 2**20
 """Running sums are taken of pieces this large, which stay in the processor's cache."""
 
@@ -49,9 +53,8 @@ LEAST_LEFT = 1e-7
 class Factor:
     """(G + lambda I) factorised for one ridge: q = L^-1 f for rows, and the solution."""
 
-    def __init__(self, C: Array, *, L: Array = None, V: Array = None, root: Array = None) -> None:
-        self.L, self.V, self.root = L, V, root
-        self.c = solve_triangular(L, C) if V is None else (V.mT @ C) / root[:, None]
+    def __init__(self, c: Array, *, L: Array = None, V: Array = None, root: Array = None) -> None:
+        self.c, self.L, self.V, self.root = c, L, V, root
 
     def whiten(self, F: Array) -> Array:
         """Rows q_i = L^-1 f_i of a Cholesky factor."""
@@ -72,13 +75,14 @@ class RidgeFactors:
 
     def __init__(self, G: Array, C: Array, weight: float, *, nested: bool = False) -> None:
         self.G, self.C, self.weight = G, C, weight
-        self._eigen: tuple[Array, Array] | None = None
+        self._eigen: tuple[Array, Array, Array] | None = None
         self.route = "cholesky"
         if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
 
     def _decompose(self, route: str) -> None:
-        self._eigen, self.route = eigen_nonnegative(self.G), route
+        values, V = eigen_nonnegative(self.G)
+        self._eigen, self.route = (values, V, V.mT @ self.C), route
 
     def rotate(self, F: Array) -> Array:
         """What is common to all ridges of the map from features to q."""
@@ -89,15 +93,15 @@ class RidgeFactors:
         if self._eigen is None:
             L = cholesky(plus_diagonal(self.G, lam))
             if L is not None:
-                return Factor(self.C, L=L)
+                return Factor(solve_triangular(L, self.C), L=L)
             self._decompose("eigh (not positive definite)")
         assert self._eigen is not None
         xp = namespace(self.G)
-        values, V = self._eigen
+        values, V, rotated = self._eigen
         root = xp.sqrt(values + lam)
         # a ridge of zero leaves directions without variance alone instead of dividing by zero
         root = xp.where(root > 0, root, xp.full_like(root, np.inf))
-        return Factor(self.C, V=V, root=root)
+        return Factor(rotated / root[:, None], V=V, root=root)
 
 
 class Scored(NamedTuple):
@@ -123,22 +127,27 @@ class Scored(NamedTuple):
     def squared_error(self, scale: np.ndarray) -> float:
         return float(np.average(self.row_errors(scale), weights=self.chooser))
 
-    def standard_error(self, scale: np.ndarray) -> float:
-        e = self.row_errors(scale)
-        mean = np.average(e, weights=self.chooser)
-        return float((np.average((e - mean) ** 2, weights=self.chooser) / max(self.n_choosers, 1.0)) ** 0.5)
+    def standard_error(self, errors: np.ndarray) -> float:
+        """Of the mean of these errors of the rows."""
+        mean = np.average(errors, weights=self.chooser)
+        return float((np.average((errors - mean) ** 2, weights=self.chooser) / max(self.n_choosers, 1.0)) ** 0.5)
 
     @property
     def n_choosers(self) -> float:
         """How many rows the chooser stands for: a row of weight 3 is three rows, a row of weight 0.3 is one."""
         return float(np.sum(self.chooser / np.where(self.unit > 0, self.unit, 1.0)))
 
-    def beats(self, other: Scored, scale: np.ndarray) -> bool:
-        """Lower error than `other` by more than 1% of the paired standard error; closer than that is a tie."""
-        gain = other.row_errors(scale) - self.row_errors(scale)
-        mean = float(np.average(gain, weights=self.chooser))
-        variance = float(np.average((gain - mean) ** 2, weights=self.chooser))
-        return mean > TIE * (variance / max(self.n_choosers, 1.0)) ** 0.5
+    def lower(self, errors: np.ndarray, others: np.ndarray) -> bool:
+        """Whether these errors of the rows are lower than the others by more than a tie."""
+        return clearly_lower(errors, others, self.chooser, self.n_choosers)
+
+
+def clearly_lower(errors: np.ndarray, others: np.ndarray, chooser: np.ndarray, count: float) -> bool:
+    """Lower on average by more than 1% of the paired standard error; closer than that is a tie."""
+    weight = chooser / chooser.sum()
+    gain = others - errors
+    mean = float(weight @ gain)
+    return mean > TIE * (float(weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
 
 
 Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]]
@@ -201,26 +210,34 @@ def best_ridge(
     helps.
     """
     tried: dict[float, Scored] = {}
+    errors: dict[float, np.ndarray] = {}
 
-    def scores(ridge: float) -> Scored:
-        if ridge not in tried:
-            [tried[ridge]] = leave_one_out(factors, [ridge], zbar, batches)
-        return tried[ridge]
+    def evaluate(ridges: list[float]) -> None:
+        for ridge, scores in zip(ridges, leave_one_out(factors, ridges, zbar, batches), strict=True):
+            tried[ridge], errors[ridge] = scores, scores.row_errors(scale)
+
+    def beats(ridge: float, other: float) -> bool:
+        for r in (ridge, other):
+            if r not in tried:
+                evaluate([r])
+        return tried[ridge].lower(errors[ridge], errors[other])
 
     if factors.route.startswith("eigh"):
         grid = ridge_grid(smallest)
-        tried = dict(zip(grid, leave_one_out(factors, grid, zbar, batches), strict=True))
-        best = min(grid, key=lambda r: tried[r].squared_error(scale))
-        chosen = max(r for r in grid if not tried[best].beats(tried[r], scale))
+        evaluate(grid)
+        chooser = tried[grid[0]].chooser
+        best = min(grid, key=lambda r: float(chooser @ errors[r]))
+        chosen = next(r for r in reversed(grid) if not beats(best, r))
     else:
         grid = ridge_grid(smallest)[::2]
         k = _nearest(grid, near or 1e-2)
-        while k + 1 < len(grid) and not scores(grid[k]).beats(scores(grid[k + 1]), scale):
+        while k + 1 < len(grid) and not beats(grid[k], grid[k + 1]):
             k += 1
-        while k > 0 and scores(grid[k - 1]).beats(scores(grid[k]), scale):
+        while k > 0 and beats(grid[k - 1], grid[k]):
             k -= 1
         chosen = grid[k]
-    return chosen, scores(chosen), {r: tried[r].squared_error(scale) for r in sorted(tried)}
+    weight = tried[chosen].chooser / tried[chosen].chooser.sum()
+    return chosen, tried[chosen], {r: float(weight @ errors[r]) for r in sorted(tried)}
 
 
 Nested = Callable[[Array, Array, Array, float], Array]
@@ -282,11 +299,15 @@ def _by_products(c: Array, first: int) -> Nested:
     columns before p of q_j c_j.c_p: a product with the triangle of c c', whatever the number of outputs.
     """
     xp = namespace(c)
+    p = int(c.shape[0])
     triangle, lengths = xp.triu(c @ c.mT, k=1), xp.sum(c * c, axis=1)
+    edges = [*range(0, p, max(PIECE, p // 8)), p]
 
     def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
         known, factor = _left(q, unit, mean, first)
-        growth = q * (2.0 * (q @ triangle - r @ c.mT) + q * lengths)
+        # piece by piece, as far down as the triangle goes: half the work
+        before = xp.concat([q[:, :b] @ triangle[:b, a:b] for a, b in pairwise(edges)], axis=1)
+        growth = q * (2.0 * (before - r @ c.mT) + q * lengths)
         whole = xp.sum(r * r, axis=1)[:, None]
         total = whole + xp.cumulative_sum(growth, axis=1)[:, first - 1 :]
         total = xp.where(total > 0, total, xp.zeros_like(total))
@@ -336,9 +357,7 @@ def best_width(
         mine, theirs = means[ridges[k]], means[ridges[other]]
         if not np.isfinite(mine).all() or not np.isfinite(theirs).all():
             return bool(np.isfinite(mine).all())
-        gain = other_rows[:, int(np.argmin(theirs))] - rows[:, int(np.argmin(mine))]
-        mean = float(np.average(gain, weights=chooser))
-        return mean > TIE * (np.average((gain - mean) ** 2, weights=chooser) / count) ** 0.5
+        return clearly_lower(rows[:, int(np.argmin(mine))], other_rows[:, int(np.argmin(theirs))], chooser, count)
 
     k = start = _nearest(ridges, near or 1e-3)
     rows = evaluate(k)

@@ -252,7 +252,7 @@ default="auto"
     max_depth : int, default=5
         The most layers that depth="auto" grows.
     growth : "loo", "rank" or float, default="loo"
-        With depth="auto": "loo" adds layers until one more does not lower the squared leave-one-out error of the
+        With depth="auto": "loo" adds layers until one more does not lower the leave-one-out loss of the
         output layer; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many more rows than neurons
         that rule never fires and grows `max_depth` layers, which can be too many.
     encoder : {"rows", "truncated"}, default="rows"
@@ -330,10 +330,10 @@ default="auto"
         The same for every width (head_width="auto", unless plain ridge was chosen): `width_path_.errors[ridge][k]` is
         that of `width_path_.first + k` columns, direct links included.
     search_ : list of dict
-        Every candidate of the search: what it was, its squared leave-one-out error on rows that are not neurons
-        (`error`) and on those that are, the standard error, the output ridge it got and the one eq (3) would have
-        given, whether it is brittle (worse than the mean on rows that are neurons: never chosen), seconds, and
-        whether it was chosen. Empty without search.
+        Every candidate of the search: what it was, the leave-one-out loss it was compared by (`loss`) and its standard
+        error, its squared leave-one-out error on rows that are not neurons (`error`) and on those that are, the output
+        ridge it got and (up to 700 columns) the one eq (3) would have given, whether it is brittle (worse than the mean
+        on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty without search.
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).
@@ -352,7 +352,8 @@ default="auto"
     the best of them again on at most 15,000 rows with at most 2,000:
     input scaling, ridge inside the encoder (infinity means the anchor rows themselves), activation, neurons from
     rows or from pairs of rows, direct links from input to output, plain ridge, and depth 0, 1, 2, ... The lowest
-    squared leave-one-out error wins. Then the winner is fitted once on all rows. Parameters that are given are not
+    squared leave-one-out error wins (for classes and fewer than 1,000 rows the lowest log-loss of calibrated
+    leave-one-out probabilities). Then the winner is fitted once on all rows. Parameters that are given are not
     searched. Candidates whose encoder has more than a third of the rows as degrees of freedom are dropped: their
     anchors would fire on themselves alone.
 

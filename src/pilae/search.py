@@ -1,9 +1,10 @@
 """The choice of a network by leave-one-out: a fixed, small set of candidates on a sample of rows, then one full fit.
 
-Candidates are compared by the squared leave-one-out error of their output layer on rows that are not neurons
-themselves; the lowest wins, and a tie goes to the one met first, which is the simpler one. No candidate's features
-see the targets. A candidate that does worse than the mean on the rows that are neurons is brittle and not chosen
-(unless all are): next to its own row a neuron says something wild, and new rows may come near.
+Candidates are compared by the leave-one-out loss of their output layer on rows that are not neurons themselves: the
+squared error, or for classes and few rows the log-loss of calibrated probabilities (see `FEW_ROWS`). The lowest wins,
+and a tie goes to the one met first, which is the simpler one. No candidate's features see the targets. A candidate that
+does worse than the mean on the rows that are neurons is brittle and not chosen (unless all are): next to its own row a
+neuron says something wild, and new rows may come near.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from . import _check, structure
 from ._arrays import Array, to_numpy
 from .anchors import row_keys
 from .blocks import Rows
-from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit_output
+from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit_output, log_losses
 from .layer import LayerSpec
 from .linalg import Gram, PrimalGram
 from .loo import Scored
@@ -49,6 +50,9 @@ LAST_ROUND = Round(rows=15_000, scored=2000, width=2000)
 
 FINALISTS = 4
 
+WIDER = 1.4
+"""The last round is held if it is wider than the first by this factor."""
+
 
 def _size_of_last_round(distinct: int) -> Round:
     """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
@@ -61,7 +65,11 @@ def _rows_of_last_round(distinct: int) -> int:
 
 
 WORTH_REFINING = 1.1
-"""A deeper network is refined if its error is within this factor of the lowest so far."""
+"""A deeper network is refined if its loss is within this factor of the lowest so far."""
+
+FEW_ROWS = 1000
+"""With fewer scored rows classes are compared by log-loss. The squared error of a 0/1 target also counts how near an
+output comes to 1 where the class is beyond doubt; many rows drown that, few do not."""
 
 HEAD_RIDGE = 1e-6
 """encoder_ridge="auto" for the head's neurons on autoencoder features where nothing is searched."""
@@ -333,13 +341,13 @@ class _Search:
         first = self.last.found.searched
         self.trial = _Trial(params, rows if first is None else first, seed, FIRST_ROUND, 200)
         self.table: list[dict[str, Any]] = []
-        self.best: tuple[Plan, Scored] | None = None
+        self.best: tuple[Plan, np.ndarray] | None = None
 
     def run(self) -> tuple[Plan, float | None, list[dict[str, Any]]]:
         self._first_round()
-        if self.last.width > 1.25 * self.trial.width:
+        if self.last.width > WIDER * self.trial.width:
             self._last_round()
-        chosen = self._winner()[0]
+        chosen = self._winner()
         last = self.table[-1]["round"]
         for row in self.table:
             row["chosen"] = row.pop("plan") == chosen and row["round"] == last
@@ -369,7 +377,7 @@ class _Search:
             self._activations(grower)
             self._refine(grower)
         # deeper, one layer at a time, with the scaling that was best
-        grower = growers[self._winner()[0].input_scaling]
+        grower = growers[self._winner().input_scaling]
         while grower.depth < self.params.max_depth:
             before = self._winner()
             grower.step()
@@ -377,35 +385,34 @@ class _Search:
             ridges = self._encoder_ridges(FEATURE_RIDGES)
             self._neurons(grower, ridges, walk=self.free)
             self._refine(grower)
-            if self._winner()[0] == before[0]:
+            if self._winner() == before:
                 break
 
     def _last_round(self) -> None:
         """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges, so
         these are followed down from the two best."""
-        best = sorted(self._sound(), key=lambda row: row["error"])[:FINALISTS]
+        best = sorted(self._sound(), key=_loss)[:FINALISTS]
         before, self.trial, self.best = self.best, self.last, None
         growers: dict[tuple[str, int], Grower] = {}
-        errors: dict[Plan, float] = {}
+        losses: dict[Plan, float] = {}
 
-        def error_of(plan: Plan, near: float) -> float:
+        def loss_of(plan: Plan, near: float) -> float:
             key = plan.input_scaling, plan.depth
             if key not in growers:
                 growers[key] = copy.copy(self.trial.grower(*key))
-            error = self._try(growers[key], plan, near=near)
-            return math.inf if error is None else error
+            return self._try(growers[key], plan, near=near)
 
         for row in sorted(best, key=self.table.index):
-            errors[row["plan"]] = error_of(row["plan"], row["ridge"])
+            losses[row["plan"]] = loss_of(row["plan"], row["ridge"])
         if self.free:
-            for plan in sorted(errors, key=errors.__getitem__)[:2]:
-                error, near = errors[plan], next(row["ridge"] for row in best if row["plan"] == plan)
+            for plan in sorted(losses, key=losses.__getitem__)[:2]:
+                loss, near = losses[plan], next(row["ridge"] for row in best if row["plan"] == plan)
                 while plan.head == "shln" and plan.encoder_ridge in ENCODER_RIDGES[:-1]:
                     plan = plan._replace(encoder_ridge=ENCODER_RIDGES[ENCODER_RIDGES.index(plan.encoder_ridge) + 1])
-                    lower = error_of(plan, near)
-                    if lower >= error:
+                    lower = loss_of(plan, near)
+                    if lower >= loss:
                         break
-                    error = lower
+                    loss = lower
         self.best = self.best or before
 
     def _options(self, name: str, values: tuple) -> tuple:
@@ -442,21 +449,17 @@ class _Search:
         if self._hidden_rows(max(grower.depth - 1, 0)):
             before = self._best_hidden(max(grower.depth - 1, 0))
             plan = plan._replace(activation=before.activation, neurons=before.neurons)
-        errors: dict[float, float] = {}
 
-        def error_of(ridge: float) -> float:
-            if ridge not in errors:
-                error = self._try(grower, plan._replace(encoder_ridge=float(ridge)))
-                errors[ridge] = math.inf if error is None else error
-            return errors[ridge]
+        def loss_of(ridge: float) -> float:
+            return self._try(grower, plan._replace(encoder_ridge=float(ridge)))
 
-        best = min(ridges, key=error_of)
-        while walk:
+        best = min(ridges, key=loss_of)
+        while walk and (grower.depth == 0 or self._worth_refining(grower.depth)):
             place = ENCODER_RIDGES.index(best)
             around = ENCODER_RIDGES[max(place - 1, 0) : place + 2]
-            if min(around, key=error_of) == best:
+            if min(around, key=loss_of) == best:
                 break
-            best = min(around, key=error_of)
+            best = min(around, key=loss_of)
 
     def _activations(self, grower: Grower) -> None:
         """Other activations of the best hidden layer on the input."""
@@ -469,10 +472,7 @@ class _Search:
     def _refine(self, grower: Grower) -> None:
         """From the best hidden layer of this depth: pairs of anchors, direct links."""
         depth = grower.depth
-        if not self._hidden_rows(depth):
-            return
-        error = min(row["error"] for row in self._hidden_rows(depth))
-        if error > WORTH_REFINING * min(row["error"] for row in self._sound()):
+        if not self._worth_refining(depth):
             return
         if depth == 0:  # deeper layers inherit that
             for kind in self._options("head_anchors", ("rows", "pairs")):
@@ -480,6 +480,11 @@ class _Search:
         wide = grower.features_width > 3 * self.trial.width  # so many links are no hidden layer's work
         for direct in self._options("direct_links", (False,) if wide else (False, True)):
             self._try(grower, self._best_hidden(depth)._replace(direct=direct))
+
+    def _worth_refining(self, depth: int) -> bool:
+        """Whether a hidden layer at this depth comes near the best so far."""
+        hidden = [row["loss"] for row in self._hidden_rows(depth)]
+        return bool(hidden) and min(hidden) <= WORTH_REFINING * min(map(_loss, self._sound()))
 
     def _hidden_rows(self, depth: int) -> list[dict[str, Any]]:
         return [row for row in self._sound() if row["plan"].head == "shln" and row["plan"].depth == depth]
@@ -489,28 +494,30 @@ class _Search:
         return [row for row in self.table if not row["brittle"]]
 
     def _best_hidden(self, depth: int) -> Plan:
-        return min(self._hidden_rows(depth), key=lambda row: row["error"])["plan"]
+        return min(self._hidden_rows(depth), key=_loss)["plan"]
 
-    def _try(self, grower: Grower, plan: Plan, near: float | None = None) -> float | None:
-        """Score one candidate, note it, keep it if it is the best so far. Its error, or None where it has none."""
+    def _try(self, grower: Grower, plan: Plan, near: float | None = None) -> float:
+        """Score one candidate, note it, keep it if it is the best so far. Its loss; infinite where it is no choice."""
         number = 2 if self.trial is self.last else 1
         for row in self.table:
             if row["plan"] == plan and row["round"] == number:
-                return None if row["brittle"] else row["error"]
+                return math.inf if row["brittle"] else row["loss"]
         start = time.perf_counter()
         builder = self.trial.builder
         builder.rows.progress.stage(f"candidate {len(self.table) + 1}: {_in_words(plan)}")
         if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
-            return None
+            return math.inf
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 output = builder.linear(grower, plan, self._width, self.params.ridge, near=near).output
         except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
-            return None
+            return math.inf
         scores, scale = output.loo, builder.scale
         error = scores.squared_error(scale)
         if not math.isfinite(error):
-            return None
+            return math.inf
+        losses = self._losses(scores)
+        loss = float(np.average(losses, weights=scores.chooser))
         on_anchors, of_mean = _error_on_anchors(scores, scale, self.trial.mean)
         brittle = self.free and plan.head == "shln" and on_anchors > max(of_mean, self.trial.spread)
         self.table.append(
@@ -520,9 +527,10 @@ class _Search:
                 **(plan._asdict() if plan.head == "shln" else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)),
                 "rows": self.trial.builder.rows.n,
                 "width": int(output.coef.shape[0]),
+                "loss": loss,
                 "error": error,
                 "error_on_anchors": on_anchors,
-                "standard_error": scores.standard_error(scale),
+                "standard_error": scores.standard_error(losses),
                 "ridge": output.ridge,
                 "ridge_guo2003": output.guo2003,
                 "brittle": brittle,
@@ -530,10 +538,17 @@ class _Search:
             }
         )
         if brittle:
-            return None
-        if self.best is None or scores.beats(self.best[1], scale):
-            self.best = plan, scores
-        return error
+            return math.inf
+        if self.best is None or scores.lower(losses, self.best[1]):
+            self.best = plan, losses
+        return loss
+
+    def _losses(self, scores: Scored) -> np.ndarray:
+        """What candidates are compared by, of each scored row."""
+        builder = self.trial.builder
+        if builder.rows.n_classes and len(scores.weight) < FEW_ROWS:
+            return log_losses(scores)
+        return scores.row_errors(builder.scale)
 
     def _memorises(self, grower: Grower, ridge: float) -> bool:
         """Whether the encoder has more than n/3 degrees of freedom: then every anchor fires on itself alone."""
@@ -541,15 +556,19 @@ class _Search:
             return False
         return self.trial.builder.input(grower).gram.degrees_of_freedom(ridge) > self.trial.found.distinct / 3
 
-    def _winner(self) -> tuple[Plan, Scored | None]:
+    def _winner(self) -> Plan:
         if self.best is None and self.table:  # nothing but brittle ones
-            return min(self.table, key=lambda row: row["error"])["plan"], None
+            return min(self.table, key=_loss)["plan"]
         if self.best is None:
             raise ValueError(
                 "No network could be fitted: the numbers in X or y are too large or too small for their dtype. Rescale "
                 "them, or give float64."
             )
-        return self.best
+        return self.best[0]
+
+
+def _loss(row: dict[str, Any]) -> float:
+    return row["loss"]
 
 
 def _in_words(plan: Plan) -> str:
