@@ -4,11 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.special
 import torch
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
-from pilae.activations import ACTIVATIONS
+from pilae._arrays import GRAM_COLUMNS, column_squares, gram
+from pilae.activations import ACTIVATIONS, activate
 
 X, Y = blobs(120)
 W = np.random.default_rng(0).integers(1, 3, 120).astype(float)
@@ -64,16 +66,37 @@ def test_basic_pil(library):
     np.testing.assert_allclose(library.numpy(out), X[:, 0] ** 2, atol=1e-6)
 
 
+REFERENCE = {
+    "sigmoid": scipy.special.expit,
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "sin": np.sin,
+    "softplus": lambda x: np.logaddexp(x, 0),
+    "swish": lambda x: x * scipy.special.expit(x),
+    "gelu": lambda x: x * scipy.special.ndtr(x),
+    "linear": lambda x: x,
+}
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations(library, activation):
-    x = np.linspace(-700, 700, 1401)
-    f = ACTIVATIONS[activation]
+    x = np.linspace(-700, 700, 1401).reshape(-1, 3)
     with np.errstate(all="raise", under="ignore"):
-        out = f(library(x))
+        out = activate(activation, library(x) + 0.0)
     assert library.owns(out)
     assert np.isfinite(library.numpy(out)).all()
-    close(library.numpy(out), f(x))
-    assert library.numpy(f(library(x.astype(np.float32)))).dtype == np.float32
+    close(library.numpy(out), REFERENCE[activation](x))
+    bias = np.array([1.0, -2.0, 0.5])
+    close(library.numpy(activate(activation, library(x) + 0.0, library(bias))), REFERENCE[activation](x + bias))
+    assert library.numpy(activate(activation, library(x.astype(np.float32)) + 0.0)).dtype == np.float32
+
+
+def test_symmetric_products_by_column_blocks(library):
+    a = np.random.default_rng(0).standard_normal((20, 2 * GRAM_COLUMNS + 7))
+    G = library.numpy(gram(library(a)))
+    close(G, a.T @ a)
+    close(library.numpy(column_squares(library(a.astype(np.float32)))), (a**2).sum(0), dtype="float32")
 
 
 def test_string_classes_come_back_as_numpy(library):

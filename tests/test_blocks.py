@@ -8,7 +8,7 @@ import scipy.sparse
 
 from pilae import PILAEClassifier, StackedPILAE
 from pilae._arrays import NUMPY
-from pilae.blocks import BLOCK_BYTES, Rows
+from pilae.blocks import BLOCK_BYTES, BLOCK_ROWS, Rows
 
 
 def test_blocks_cover_the_rows_and_can_be_read_again():
@@ -27,7 +27,10 @@ def test_blocks_cover_the_rows_and_can_be_read_again():
 @pytest.mark.parametrize(("dtype", "item"), [("float32", 4), ("float64", 8)])
 def test_block_size_keeps_the_budget(dtype, item):
     rows = Rows(np.zeros((10, 100), dtype), NUMPY)
-    assert rows.rows_per_block(4000) * 4000 * item <= BLOCK_BYTES < (rows.rows_per_block(4000) + 1) * 4000 * item
+    for width in (100, 1000, 4000, 20_000):
+        count = rows.rows_per_block(width)
+        assert count * width * item <= BLOCK_BYTES
+        assert count == BLOCK_ROWS or (count + 1) * width * item > BLOCK_BYTES / 4
 
 
 def test_csr_becomes_dense_block_by_block():

@@ -7,6 +7,7 @@ lacks (triangular solves, writing on a diagonal, reading the bits of a float) ar
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -20,6 +21,19 @@ Array = Any
 ONE_POOL = 2000
 """Up to this size NumPy's own LAPACK is used. SciPy brings a second BLAS with a second pool of threads, and while the
 threads of the first still wait for work the two get in each other's way."""
+
+
+GPU_FACTOR = 16
+"""How much larger pieces of work are on a GPU."""
+
+GRAM_COLUMNS = 512
+"""Columns of a symmetric product made at once where the library has no symmetric product."""
+
+SUMMED_ROWS = 128
+"""Rows whose squares are added in their own dtype before they join a float64 sum."""
+
+PIECE = 2**16
+"""Numbers worked on at once where several steps follow one another: they stay in the processor's cache."""
 
 
 class Space(NamedTuple):
@@ -47,6 +61,11 @@ class Space(NamedTuple):
 
     def __reduce__(self):  # modules cannot be pickled, their names can
         return _space_by_name, (self.xp.__name__, self.device)
+
+    def budget(self, bytes_here: int) -> int:
+        """Memory to use for a purpose: so many bytes on a CPU, a multiple of that on a GPU, whose memory is all ours
+        and which wants large pieces of work."""
+        return bytes_here if "cpu" in str(self.device).lower() else GPU_FACTOR * bytes_here
 
     @property
     def library(self) -> str:
@@ -189,7 +208,7 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
     """Substitution by blocks of 64 columns: matrix products, and small inverses of the diagonal blocks."""
     p, step = L.shape[0], 64
-    rows = np.array(B.T, dtype=np.float64, order="C")  # y_i as rows, overwritten block by block
+    rows = np.array(B.T, order="C")  # y_i as rows, overwritten block by block
     starts = range(0, p, step)
     for a in reversed(starts) if transposed else starts:
         part, inverse = slice(a, min(a + step, p)), np.linalg.inv(L[a : a + step, a : a + step])
@@ -219,11 +238,72 @@ def bits(X: Array) -> tuple[np.ndarray, np.ndarray | None]:
     return words, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0))
 
 
+def pieces(x: np.ndarray) -> Iterator[slice]:
+    """Slices of the rows of x small enough to stay in the processor's cache."""
+    step = max(1, PIECE // max(1, x.shape[1]))
+    return (slice(start, start + step) for start in range(0, x.shape[0], step))
+
+
+def gram(a: Array) -> Array:
+    """a'a. NumPy's product knows that it is symmetric; elsewhere it is made of column blocks, each as far as the
+    diagonal, and mirrored: little more than half the work."""
+    p = int(a.shape[1])
+    if isinstance(a, np.ndarray) or p < 2 * GRAM_COLUMNS:
+        return a.mT @ a
+    xp, device = space_of(a)
+    G = xp.empty((p, p), dtype=a.dtype, device=device)
+    for start in range(0, p, GRAM_COLUMNS):
+        part = slice(start, min(start + GRAM_COLUMNS, p))
+        G[part, : part.stop] = a[:, part].mT @ a[:, : part.stop]
+        G[:start, part] = G[part, :start].mT
+    return G
+
+
+def column_sums(a: Array) -> Array:
+    """Sums of the columns, as a product with ones: several times faster than a sum along the rows."""
+    xp, device = space_of(a)
+    return xp.ones(a.shape[0], dtype=a.dtype, device=device) @ a
+
+
+def column_squares(a: Array) -> Array:
+    """Sums of squares of the columns, in float64."""
+    if isinstance(a, np.ndarray):
+        total = np.zeros(a.shape[1])
+        for part in range(0, a.shape[0], SUMMED_ROWS):
+            total += np.einsum("ij,ij->j", a[part : part + SUMMED_ROWS], a[part : part + SUMMED_ROWS])
+        return total
+    xp = namespace(a)
+    return xp.sum(xp.astype(a, xp.float64, copy=False) ** 2, axis=0)
+
+
 def expit(x: Array) -> Array:
     """Logistic function, stable for large |x|."""
+    return overwritten_by_expit(x + 0.0)
+
+
+def overwritten_by_expit(x: Array) -> Array:
+    """Logistic function, in place where the library can: by tanh, which NumPy has in vector instructions."""
+    if compat.is_torch_array(x):
+        return x.sigmoid_()
+    x *= 0.5
+    x = overwritten_by_tanh(x)
+    x += 1.0
+    x *= 0.5
+    return x
+
+
+def overwritten_by_tanh(x: Array) -> Array:
+    """Hyperbolic tangent, in place where the library can."""
     if isinstance(x, np.ndarray):
-        return scipy.special.expit(x)
-    return 0.5 * (namespace(x).tanh(0.5 * x) + 1.0)
+        return np.tanh(x, out=x)
+    return x.tanh_() if compat.is_torch_array(x) else namespace(x).tanh(x)
+
+
+def overwritten_by_relu(x: Array) -> Array:
+    """max(x, 0), in place where the library can."""
+    if isinstance(x, np.ndarray):
+        return np.maximum(x, 0, out=x)
+    return x.clamp_(min=0) if compat.is_torch_array(x) else namespace(x).clip(x, min=0.0)
 
 
 def erf(x: Array) -> Array:

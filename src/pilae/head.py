@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
-from .activations import ACTIVATIONS
+from .activations import activate
 from .blocks import Block, Rows
 from .linalg import Gram
 from .loo import (
@@ -31,6 +31,7 @@ from .loo import (
     ridge_grid,
 )
 from .moments import Moments
+from .network import Seen
 from .scaling import Scaling
 from .structure import Plan
 
@@ -56,6 +57,7 @@ CACHED_NUMBERS = 4_000_000
 class Hidden:
     """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
 
+    Where `scaling` is None, that is part of W and b.
     Because nothing of a neuron depends on the others, the first p neurons of a wide layer are the layer of width p.
     With `direct` the scaled input stands before the neurons: direct links to the output.
     """
@@ -69,7 +71,7 @@ class Hidden:
     def __call__(self, X: Array) -> Array:
         if self.scaling is not None:
             X = self.scaling(X)
-        H = ACTIVATIONS[self.activation](X @ self.weights + self.bias)
+        H = activate(self.activation, X @ self.weights, self.bias)
         return namespace(H).concat([X, H], axis=1) if self.direct else H
 
     @property
@@ -112,6 +114,9 @@ def fit_hidden(
     alive = variance > 0
     W = W * xp.where(alive, 1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))), xp.zeros_like(variance))
     bias = -xp.sum(midway.mT * W, axis=0) if plan.neurons == "pairs" else space.asarray(rng.standard_normal(width))
+    if scaling is not None and not plan.direct and scaling.is_mild():  # one pass over the input fewer
+        W = scaling.inverse[:, None] * W
+        bias, scaling = bias - scaling.mean @ W, None
     return Hidden(scaling, space.asarray(W, rows.dtype), space.asarray(bias, rows.dtype), plan.activation, plan.direct)
 
 
@@ -193,6 +198,7 @@ def fit_output(
     rows: Rows,
     scored: Rows,
     network: Callable[[Array], Array],
+    seen: Seen,
     hidden: Hidden | None,
     width: int,
     ridge: float | str,
@@ -209,17 +215,18 @@ def fit_output(
 
     ridge is a number, "auto" (lowest squared leave-one-out error) or "guo2003" (eq 3). With `nested` the width is
     chosen too, up to `width`, from the whole width path. `scale` is what one unit of error is for each output;
-    `neurons` says which scored rows became neurons; `near` is a ridge to begin with; with
-    `raw_columns`, the columns of the network's input, eq (3) is evaluated too.
+    `neurons` says which scored rows became neurons; `near` is a ridge to begin with; with `raw_columns`, the columns of
+    the network's input, eq (3) is evaluated too. `network` maps rows to the head's input, `seen` blocks of them.
     """
 
     features = features_of(network, hidden)
     moments = rows.total(
         partial(Moments, rows.space, product=rows.dtype),
-        partial(add_features, features),
+        partial(add_features, seen, hidden),
         label,
         width,
     )
+    seen.release()
     assert scored.numbers is not None
     smallest, width_path = SMALLEST_RIDGE[rows.dtype], None
     chooser, few = _chooser(scored, neurons), scored.first(CHOICE_ROWS)
@@ -324,8 +331,10 @@ def _solution(
     return asarray(coef, dtype), asarray(moments.mean_b - moments.mean_a @ coef, dtype)
 
 
-def add_features(features: Callable[[Array], Array], moments: Moments, block: Block) -> None:
-    moments.add(features(block.X), block.Z, block.w)
+def add_features(seen: Seen, hidden: Hidden | None, moments: Moments, block: Block) -> None:
+    """Add what the output layer sees of a block."""
+    X = seen(block)
+    moments.add(X if hidden is None else hidden(X), block.Z, block.w, scratch=hidden is not None)
 
 
 def features_of(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:
@@ -345,7 +354,8 @@ def _standardised(moments: Moments, hidden: Hidden | None) -> tuple[Scaling, Arr
         size = int(moments.sum_a.shape[0])
         least = LEAST_SPREAD * xp.astype(xp.arange(size, device=device) >= hidden.links, xp.float64)
     scaling = Scaling.standard(moments.mean_a, moments.variance_a(), least)
-    return scaling, scaling.gram(moments.gram(centred=True)), moments.cross(centred=True) * scaling.inverse[:, None]
+    G = moments.gram(centred=True, scale=scaling.inverse)
+    return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
 
 
 def _chooser(scored: Rows, neurons: np.ndarray) -> np.ndarray:
@@ -396,9 +406,9 @@ def _batches(
         xp = scored.space.xp
         assert scored.weight is not None
         assert scored.unit is not None
-        # float64, and held a few times over while they are whitened: smaller blocks than those of a pass
+        # held a few times over while they are whitened: smaller blocks than those of a pass
         for block in scored.blocks("leave-one-out", 4 * width):
-            F = scaling(xp.astype(features(block.X), xp.float64, copy=False))
+            F = scaling(features(block.X))
             n = int(F.shape[0])
             part = slice(block.start, block.start + n)
             Z = xp.astype(block.Z, xp.float64, copy=False)
@@ -569,5 +579,5 @@ def fit_estimator_head(
 def _whitening(moments: Moments) -> tuple[Scaling, Array]:
     """Scaling and factor that give features unit covariance; LogisticRegression then converges in few steps."""
     scaling = Scaling.standard(moments.mean_a, moments.variance_a())
-    correlation = scaling.gram(moments.gram(centred=True)) / moments.weight
+    correlation = moments.gram(centred=True, scale=scaling.inverse) / moments.weight
     return scaling, cholesky(plus_diagonal(correlation, 1e-6))

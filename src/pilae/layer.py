@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
-from .activations import ACTIVATIONS
+from .activations import activate
 from .blocks import Block, Rows
 from .linalg import Gram, Triangle, TriangleSum, ridge_solve
 from .moments import Moments
@@ -50,7 +50,8 @@ class Layer:
     decoder, decoder_bias : p x d and d arrays or None
         Map H back to the layer's input (kept on request).
     width, rank : int
-        Neurons, and the rank of the layer's input, eq (17).
+        Neurons, and the rank of the layer's input, eq (17) (found when it is asked for: eigenvalues take longer than
+        the layer).
     reconstruction_error : float
         ||X - H W_d||^2 / ||X||^2 of the decoder solved by (27) and (28), before tying.
     route, decoder_route : str
@@ -63,7 +64,8 @@ class Layer:
     weights: Array
     activation: str
     width: int
-    rank: int
+    input_gram: Gram | int
+    """The spectrum of the layer's input until somebody asks for its rank, then the rank."""
     reconstruction_error: float
     route: str
     decoder_route: str = "cholesky"
@@ -73,8 +75,17 @@ class Layer:
     decoder_bias: Array | None = None
     statistics: Statistics | None = None
 
+    @property
+    def rank(self) -> int:
+        if not isinstance(self.input_gram, int):
+            self.input_gram = self.input_gram.rank
+        return self.input_gram
+
+    def __getstate__(self) -> dict:
+        return vars(self) | {"input_gram": self.rank}
+
     def __call__(self, X: Array) -> Array:
-        return ACTIVATIONS[self.activation](X @ self.weights)
+        return activate(self.activation, X @ self.weights)
 
     def decode(self, H: Array) -> Array:
         """The layer's input from its features, by the kept decoder."""
@@ -87,15 +98,19 @@ class Layer:
         )
 
 
-def exact_gram(rows: Rows, inputs: Callable[[Array], Array], label: str) -> Triangle:
+Inputs = Callable[[Block], Array]
+"""From a block of raw rows to what a layer sees of it."""
+
+
+def exact_gram(rows: Rows, inputs: Inputs, label: str) -> Triangle:
     """The spectrum of the layer's input by a blockwise QR: one more pass, full accuracy."""
-    total = rows.total(TriangleSum, lambda total, block: total.add(inputs(block.X), block.w), label)
+    total = rows.total(TriangleSum, lambda total, block: total.add(inputs(block), block.w), label)
     return Triangle(total.R, rows.total_weight)
 
 
 def fit_layer(
     rows: Rows,
-    inputs: Callable[[Array], Array],
+    inputs: Inputs,
     gram: Gram,
     anchors: Array,
     width: int,
@@ -108,7 +123,7 @@ def fit_layer(
     Parameters
     ----------
     inputs : callable
-        Maps a block of raw rows to this layer's input.
+        Maps a block of raw rows to this layer's input, which is not written over.
     gram : Gram
         Of this layer's input.
     anchors : p x d array
@@ -118,12 +133,9 @@ def fit_layer(
     """
     start, passes = time.perf_counter(), rows.passes
     space = rows.space
-    f = ACTIVATIONS[spec.activation]
-    rank = gram.rank
     exact = spec.encoder == "truncated" or spec.encoder_ridge == 0
     if exact and not gram.well_conditioned(width if spec.encoder == "truncated" else None):
         gram = exact_gram(rows, inputs, f"{name}: exact spectrum")
-        rank = gram.rank
     if spec.encoder == "truncated":
         if width > gram.rank:
             raise ValueError(
@@ -140,8 +152,8 @@ def fit_layer(
     W_block = space.asarray(W, rows.dtype)
 
     def add(moments: Moments, block: Block) -> None:
-        X = inputs(block.X)
-        moments.add(f(X @ W_block), X, block.w)
+        X = inputs(block)
+        moments.add(activate(spec.activation, X @ W_block), X, block.w, scratch=True)
 
     empty = partial(Moments, space, shifted=False, product=rows.dtype)
     moments = rows.total(empty, add, f"{name}: decoder", width)
@@ -159,7 +171,7 @@ def fit_layer(
         weights=contiguous(space.asarray(factor * tied, rows.dtype)),
         activation=spec.activation,
         width=width,
-        rank=rank,
+        input_gram=gram,
         reconstruction_error=error,
         route=route,
         decoder_route=decoder_route,
@@ -169,17 +181,16 @@ def fit_layer(
     )
 
 
-def updated_layer(layer: Layer, rows: Rows, inputs: Callable[[Array], Array]) -> Layer:
+def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
     """The layer after more rows: its decoder is that of all of them (recursive least squares), its tied encoder
     follows. Exact for a layer on the input; above it earlier rows were summed under earlier inputs."""
     kept = layer.statistics
     if kept is None:
         raise ValueError("update='all' needs the sums of the layers: fit again with keep_statistics=True.")
-    f = ACTIVATIONS[layer.activation]
 
     def add(moments: Moments, block: Block) -> None:
-        X = inputs(block.X)
-        moments.add(f(X @ kept.encoder), X, block.w)
+        X = inputs(block)
+        moments.add(activate(layer.activation, X @ kept.encoder), X, block.w, scratch=True)
 
     moments = kept.moments.copy()
     moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
@@ -193,16 +204,28 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Callable[[Array], Array]) ->
     )
 
 
-def output_moments(rows: Rows, inputs: Callable[[Array], Array], layer: Layer, spec: LayerSpec, name: str) -> Moments:
-    """Moments of a fitted layer's output: the next layer's Gram, and the kept decoder, in one pass."""
+def output_moments(
+    rows: Rows,
+    inputs: Inputs,
+    layer: Layer,
+    spec: LayerSpec,
+    name: str,
+    product: str,
+    keep: Callable[[Block, Array], None],
+) -> Moments:
+    """Moments of a fitted layer's output: the next layer's Gram, and the kept decoder, in one pass.
+
+    The features of each block are offered to `keep`.
+    """
     start, passes = time.perf_counter(), rows.passes
-    # float64 products: the next layer reads a pseudoinverse off this Gram
 
     def add(moments: Moments, block: Block) -> None:
-        X = inputs(block.X)
-        moments.add(layer(X), X if spec.keep_decoder else None, block.w)
+        X = inputs(block)
+        H = layer(X)
+        keep(block, H)
+        moments.add(H, X if spec.keep_decoder else None, block.w, scratch=True)
 
-    moments = rows.total(partial(Moments, rows.space), add, f"{name}: features", layer.width)
+    moments = rows.total(partial(Moments, rows.space, product=product), add, f"{name}: features", layer.width)
     if spec.keep_decoder:
         # with a bias: features are far from zero, and a ridge on their mean would shrink what they say
         G, C = moments.gram(centred=True), moments.cross(centred=True)

@@ -18,14 +18,14 @@ import numpy as np
 from ._arrays import Array, cholesky, diagonal, namespace, plus_diagonal, solve_triangular
 
 
-def rank_cutoff(size: int, *, gram: bool) -> float:
+def rank_cutoff(size: int, *, gram: bool, product: str = "float64") -> float:
     """Singular values below this fraction of the largest count as zero: the library's one rank cut-off.
 
     From a Gram matrix a singular value s is only known through s**2, to eps relative to the largest: nothing
-    below sqrt(size * eps) can be told from rounding. Read off the data itself it is size * eps. eps is that of
-    float64, because Grams whose rank is read are formed with float64 products.
+    below sqrt(size * eps) can be told from rounding. Read off the data itself it is size * eps. eps is that of the
+    products: where something depends on the rank, Grams are formed with float64 products.
     """
-    eps = float(np.finfo(np.float64).eps)
+    eps = float(np.finfo(product).eps)
     return math.sqrt(size * eps) if gram else size * eps
 
 
@@ -86,8 +86,8 @@ class _Spectrum:
 class PrimalGram(_Spectrum):
     """Questions answered from G = X'wX. The eigendecomposition is made only if one is asked that needs it."""
 
-    def __init__(self, G: Array, weight: float = 1.0) -> None:
-        self.G, self.weight = G, weight
+    def __init__(self, G: Array, weight: float = 1.0, product: str = "float64") -> None:
+        self.G, self.weight, self.product = G, weight, product
         self.size = int(G.shape[0])
         self.trace = float(namespace(G).sum(diagonal(G)))
         self.route = "cholesky"
@@ -98,7 +98,7 @@ class PrimalGram(_Spectrum):
         if self._eigen is None:
             xp = namespace(self.G)
             values, V = xp.linalg.eigh(self.G)
-            r = _count_kept(values, self.size)
+            r = _count_kept(values, self.size, self.product)
             keep = slice(self.size - r, self.size)
             self._eigen = xp.flip(V[:, keep], axis=1), xp.flip(xp.sqrt(values[keep]), axis=0)
         return self._eigen
@@ -115,7 +115,7 @@ class PrimalGram(_Spectrum):
     def squares(self) -> Array:
         if self._values is None:  # values alone are several times cheaper than vectors
             values = namespace(self.G).linalg.eigvalsh(self.G)
-            self._values = values[self.size - _count_kept(values, self.size) :]
+            self._values = values[self.size - _count_kept(values, self.size, self.product) :]
         return self._values
 
     @property
@@ -268,11 +268,11 @@ def _absolute(ridge: float, trace: float, size: int) -> float:
     return math.inf if math.isinf(ridge) else ridge * trace / size
 
 
-def _count_kept(values: Array, size: int) -> int:
+def _count_kept(values: Array, size: int, product: str = "float64") -> int:
     """How many eigenvalues (ascending) of a Gram lie above the rank cut-off."""
     xp = namespace(values)
     largest = float(values[-1]) if values.shape[0] else 0.0
     if largest <= 0:
         return 0
-    kept = values > rank_cutoff(size, gram=True) ** 2 * largest
+    kept = values > rank_cutoff(size, gram=True, product=product) ** 2 * largest
     return int(xp.sum(xp.astype(kept, xp.int64)))

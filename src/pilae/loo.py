@@ -46,8 +46,9 @@ CACHED_BYTES = 2**20
 FEW_ROWS = 1000
 """With fewer scored rows than this a reported accuracy is over all of them."""
 
-LEAST_LEFT = 1e-7
-"""Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it."""
+LEAST_LEFT = {"float64": 1e-7, "float32": 1e-4}
+"""Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it. By dtype
+of the features: leverages are as exact as these."""
 
 
 class Factor:
@@ -55,10 +56,18 @@ class Factor:
 
     def __init__(self, c: Array, *, L: Array = None, V: Array = None, root: Array = None) -> None:
         self.c, self.L, self.V, self.root = c, L, V, root
+        self._like: tuple[Array, Array] = L, c
+
+    def like(self, F: Array) -> tuple[Array, Array]:
+        """(L, c) in the dtype of F: rows that came in float32 are scored in float32."""
+        if self._like[0].dtype != F.dtype:
+            xp = namespace(F)
+            self._like = xp.astype(self.L, F.dtype), xp.astype(self.c, F.dtype)
+        return self._like
 
     def whiten(self, F: Array) -> Array:
         """Rows q_i = L^-1 f_i of a Cholesky factor."""
-        return solve_triangular(self.L, F.mT).mT
+        return solve_triangular(self.like(F)[0], F.mT).mT
 
     def coefficients(self) -> Array:
         if self.V is None:
@@ -77,6 +86,7 @@ class RidgeFactors:
         self.G, self.C, self.weight = G, C, weight
         self._eigen: tuple[Array, Array, Array] | None = None
         self.route = "cholesky"
+        self._last: tuple[float, Factor] | None = None
         if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
 
@@ -86,14 +96,19 @@ class RidgeFactors:
 
     def rotate(self, F: Array) -> Array:
         """What is common to all ridges of the map from features to q."""
-        return F if self._eigen is None else F @ self._eigen[1]
+        assert self._eigen is not None
+        return F @ namespace(F).astype(self._eigen[1], F.dtype, copy=False)
 
     def at(self, ridge: float) -> Factor:
         lam = ridge * self.weight
         if self._eigen is None:
+            if self._last is not None and self._last[0] == ridge:
+                return self._last[1]
+            self._last = None  # two at once would be too much to hold
             L = cholesky(plus_diagonal(self.G, lam))
             if L is not None:
-                return Factor(solve_triangular(L, self.C), L=L)
+                self._last = ridge, Factor(solve_triangular(L, self.C), L=L)
+                return self._last[1]
             self._decompose("eigh (not positive definite)")
         assert self._eigen is not None
         xp = namespace(self.G)
@@ -161,10 +176,10 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     mean = to_numpy(zbar)
     rest: list[tuple[np.ndarray, ...]] = []
     for F, Z, w, unit, chooser in batches():
-        z = to_numpy(Z)
+        z, least = to_numpy(Z), _least_left(F)
         for out, (fit, h) in zip(outputs, _fits_and_leverages(factors, chosen, F), strict=True):
             left = (1.0 - unit * (h + 1.0 / factors.weight))[:, None]
-            known = left > LEAST_LEFT
+            known = left > least
             out.append(np.where(known, z - (z - mean - fit) / np.where(known, left, 1.0), mean))
         rest.append((z, w, unit, chooser))
     columns = [np.concatenate(column) for column in zip(*rest, strict=True)]
@@ -179,14 +194,20 @@ def _fits_and_leverages(
     if chosen[0].V is None:
         for factor in chosen:
             q = factor.whiten(F)
-            yield to_numpy(q @ factor.c), to_numpy(xp.sum(q**2, axis=1))
+            yield to_numpy(q @ factor.like(F)[1]), to_numpy(xp.sum(q**2, axis=1))
         return
     R = factors.rotate(F)  # one rotation serves all ridges: q = R / root
-    leverages = to_numpy(R**2 @ xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1))
-    fits = to_numpy(R @ xp.concat([factor.c / factor.root[:, None] for factor in chosen], axis=1))
+    inverses = xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1)
+    slopes = xp.concat([factor.c / factor.root[:, None] for factor in chosen], axis=1)
+    leverages = to_numpy(R**2 @ xp.astype(inverses, F.dtype, copy=False))
+    fits = to_numpy(R @ xp.astype(slopes, F.dtype, copy=False))
     m = fits.shape[1] // len(chosen)
     for k in range(len(chosen)):
         yield fits[:, k * m : (k + 1) * m], leverages[:, k]
+
+
+def _least_left(F: Array) -> float:
+    return LEAST_LEFT[str(F.dtype).split(".")[-1]]
 
 
 def ridge_grid(smallest: float) -> list[float]:
@@ -252,27 +273,29 @@ def width_errors(
     `factor` must come from a Cholesky decomposition: its leading blocks are the factors of the narrower layers.
     """
     space = space_of(factor.c)
+    xp = space.xp
     per_output = space.asarray(scale, "float64")
-    c = factor.c / per_output
-    p, n_outputs = (int(size) for size in c.shape)
-    nested = _by_products(c, first) if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs(c, first)
-    step = max(16, CACHED_BYTES // (8 * p))
+    p, n_outputs = (int(size) for size in factor.c.shape)
+    make = _by_products if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs
+    nested: Nested | None = None
+    step = max(16, space.budget(CACHED_BYTES) // (8 * p))
     parts = []
     for F, Z, _, unit, _ in batches():
-        q, r = factor.whiten(F), (Z - zbar) / per_output
+        nested = nested or make(xp.astype(factor.c / per_output, F.dtype, copy=False), first)
+        q, r = factor.whiten(F), xp.astype((Z - zbar) / per_output, F.dtype, copy=False)
+        units = xp.astype(space.asarray(unit, "float64"), F.dtype, copy=False)[:, None]
         n = int(q.shape[0])
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            u = space.asarray(unit[part], "float64")[:, None]
-            parts.append(to_numpy(nested(q[part, :], r[part, :], u, 1.0 / weight)))
-    return np.concatenate(parts)
+            parts.append(to_numpy(nested(q[part, :], r[part, :], units[part, :], 1.0 / weight)))
+    return np.concatenate(parts).astype(np.float64, copy=False)
 
 
 def _left(q: Array, unit: Array, mean: float, first: int) -> tuple[Array, Array]:
     """Whether the other rows know anything about a row at each width, and 1 / (1 - leverage) where they do."""
     xp = namespace(q)
     left = 1.0 - unit * (xp.cumulative_sum(q * q, axis=1)[:, first - 1 :] + mean)
-    known = left > LEAST_LEFT
+    known = left > _least_left(q)
     return known, 1.0 / xp.where(known, left, xp.ones_like(left))
 
 

@@ -13,7 +13,12 @@ beside the spread. It changes rounding, never the result.
 
 from __future__ import annotations
 
-from ._arrays import Array, Space, diagonal
+import numpy as np
+
+from ._arrays import Array, Space, column_squares, column_sums, diagonal, gram, pieces
+
+FLOAT32_RIDGE = 1e-5
+"""A Gram that gets at least this ridge, relative to its mean diagonal, may be made of float32 products."""
 
 
 class Moments:
@@ -26,8 +31,8 @@ class Moments:
     shifted : bool
         Accumulate about the first block's mean. Needed when centred moments will be read.
     product : {"float64", "float32"}
-        Dtype of the block products. Sums are always float64. float32 is for Grams that get a relative ridge of
-        at least 1e-5; whenever a rank or a pseudoinverse is read off, products must be float64.
+        Dtype of the block products. Sums are always float64. float32 is for float32 data and Grams that get a ridge
+        (FLOAT32_RIDGE); whenever something depends on a rank or a pseudoinverse, products must be float64.
     full : bool
         Keep the whole A'wA; otherwise only its diagonal.
 
@@ -67,9 +72,9 @@ class Moments:
         """The largest diag(A'wA) these sums ever held; `largest_b` is the largest diag(B'wB)."""
         self.largest_b: Array = 0.0
 
-    def add(self, A: Array, B: Array = None, weight: Array = None) -> None:
-        """Add rows. `weight` is one non-negative number a row; None means 1 each."""
-        self._accumulate(self._of(A, B, weight), 1.0)
+    def add(self, A: Array, B: Array = None, weight: Array = None, *, scratch: bool = False) -> None:
+        """Add rows. `weight` is one non-negative number a row; None means 1 each. `scratch`: A may be overwritten."""
+        self._accumulate(self._of(A, B, weight, scratch), 1.0)
 
     def remove(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
@@ -150,11 +155,20 @@ class Moments:
         """Weighted mean of the rows of B."""
         return self.sum_b / self.weight + self.shift_b
 
-    def gram(self, *, centred: bool = False) -> Array:
-        """A'wA, or the same with both sides centred."""
-        if centred:
-            return self.aa - _outer(self.sum_a, self.sum_a / self.weight)
-        return self.aa if not self.shifted else self._about(0.0 * self.shift_a, self.shift_b).aa
+    def gram(self, *, centred: bool = False, scale: Array = None) -> Array:
+        """A'wA, or the same with the columns centred and, with `scale`, multiplied by one number each."""
+        if not centred:
+            return self.aa if not self.shifted else self._about(0.0 * self.shift_a, self.shift_b).aa
+        if not isinstance(self.aa, np.ndarray):
+            G = self.aa - _outer(self.sum_a, self.sum_a / self.weight)
+            return G if scale is None else G * _outer(scale, scale)
+        G, mean = np.empty_like(self.aa), self.sum_a / self.weight
+        for part in pieces(G):
+            np.subtract(self.aa[part], _outer(self.sum_a[part], mean), out=G[part])
+            if scale is not None:
+                G[part] *= scale[part, None]
+                G[part] *= scale
+        return G
 
     def cross(self, *, centred: bool = False) -> Array:
         """A'wB, or the same with both sides centred."""
@@ -192,7 +206,7 @@ class Moments:
         floor = 1e-13 * squares / self.weight + (1e-13 * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
-    def _of(self, A: Array, B: Array, weight: Array) -> Moments:
+    def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Moments:
         """The Moments of one block about this object's shift (taken from the block if this one is empty)."""
         xp, space = self.space.xp, self.space
         new = Moments(space, shifted=self.shifted, product=self.product, full=self.full)
@@ -205,19 +219,15 @@ class Moments:
             self.shift_a = self._first_shift(A, weight, new.weight)
             self.shift_b = None if B is None else self._first_shift(B, weight, new.weight)
         new.shift_a, new.shift_b = self.shift_a, self.shift_b
-        a = self._shifted(A, self.shift_a)
-        root = None if weight is None else xp.astype(xp.sqrt(weight), a.dtype)[:, None]
-        if root is not None:
-            a = a * root
-        new.aa = a.mT @ a if self.full else xp.sum(xp.astype(a, xp.float64, copy=False) ** 2, axis=0)
-        new.sum_a = _column_sums(xp, a, root)
+        root = None if weight is None else xp.sqrt(weight)[:, None]
+        a = self._shifted(A, self.shift_a, root, scratch)
+        new.aa = gram(a) if self.full else column_squares(a)
+        new.sum_a = column_sums(a) if root is None else xp.astype(root[:, 0], a.dtype) @ a
         if B is not None:
-            b = self._shifted(B, self.shift_b)
-            if root is not None:
-                b = b * root
+            b = self._shifted(B, self.shift_b, root, False)
             new.ab = a.mT @ b
-            new.sum_b = _column_sums(xp, b, root)
-            new.bb = xp.sum(xp.astype(b, xp.float64, copy=False) ** 2, axis=0)
+            new.sum_b = xp.sum(b if root is None else b * xp.astype(root, b.dtype), axis=0, dtype=xp.float64)
+            new.bb = column_squares(b)
         return new
 
     def _first_shift(self, A: Array, weight: Array, total: float) -> Array:
@@ -231,12 +241,29 @@ class Moments:
         # a number of A's dtype, so that what is subtracted below is exactly what is remembered
         return xp.astype(xp.astype(mean, A.dtype), xp.float64)
 
-    def _shifted(self, A: Array, shift: Array) -> Array:
+    def _shifted(self, A: Array, shift: Array, root: Array | None, scratch: bool) -> Array:
+        """(A - shift) sqrt(w) in the dtype of the products: A itself where nothing must change."""
         xp = self.space.xp
         kind = getattr(xp, self.product)
-        if not self.shifted:
-            return xp.astype(A, kind, copy=False)
-        return xp.astype(A - xp.astype(shift, A.dtype), kind, copy=False)
+        if not isinstance(A, np.ndarray):
+            if self.shifted and scratch:
+                A -= xp.astype(shift, A.dtype, copy=False)
+            elif self.shifted:
+                A = A - xp.astype(shift, A.dtype, copy=False)
+            A = xp.astype(A, kind, copy=False)
+            return A if root is None else A * xp.astype(root, kind, copy=False)
+        if not self.shifted and root is None:
+            return A.astype(kind, copy=False)
+        out = A if scratch and A.dtype == kind else np.empty(A.shape, kind)
+        shift = shift.astype(kind, copy=False) if self.shifted else kind(0)
+        for part in pieces(out):
+            piece = out[part]
+            if out is not A:
+                piece[...] = A[part]
+            piece -= shift
+            if root is not None:
+                piece *= root[part]
+        return out
 
     def _about(self, shift_a: Array, shift_b: Array) -> Moments:
         """The same rows about another shift."""
@@ -279,10 +306,3 @@ class Moments:
 
 def _outer(u: Array, v: Array) -> Array:
     return u[:, None] * v[None, :]
-
-
-def _column_sums(xp, a: Array, root: Array | None) -> Array:
-    """sum_i w_i a_i from rows already multiplied by sqrt(w_i)."""
-    if root is None:
-        return xp.sum(a, axis=0, dtype=xp.float64)
-    return xp.sum(xp.astype(a * root, xp.float64, copy=False), axis=0)

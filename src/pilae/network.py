@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array, Space, to_numpy
+from ._arrays import Array, Space, namespace, space_of, to_numpy
 from .anchors import First, Sample, Spread, row_keys, with_targets
 from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
@@ -19,7 +19,21 @@ from .moments import Moments
 from .scaling import Scaling, Squash
 
 SCORED_ROWS = 10_000
-"""Distinct rows scored by leave-one-out (all of them when there are fewer)."""
+"""Most distinct rows scored by leave-one-out (all of them when there are fewer)."""
+
+SCORED_NUMBERS = 10**7
+"""Of wide heads fewer are scored, so that their features are so many numbers; never fewer than FEWEST_SCORED."""
+
+FEWEST_SCORED = 2500
+
+
+def scored_rows(width: int) -> int:
+    """How many rows to score for a head of that width."""
+    return max(FEWEST_SCORED, min(SCORED_ROWS, SCORED_NUMBERS // max(1, width)))
+
+
+KEPT_BYTES = 3 * 2**26
+"""Most that is kept of features between passes over rows in memory."""
 
 LAYER_RIDGE = 1e-3
 """encoder_ridge="auto" in autoencoder layers."""
@@ -50,6 +64,49 @@ class Network:
     def grown(self, layer: Layer) -> Network:
         """This network with one more layer."""
         return Network(self.space, self.dtype, self.scaling, [*self.layers, layer])
+
+
+class Seen:
+    """What a network makes of a block of rows, to be called in one pass after another.
+
+    Of rows in memory the features of the first are kept between passes, so that the layers below are not computed
+    again each time: up to KEPT_BYTES (more on a GPU), whatever the number of rows.
+    """
+
+    def __init__(self, network: Callable[[Array], Array], rows: Rows | None = None) -> None:
+        self.network = network
+        self.most = 0 if rows is None or not rows.in_memory or rows.block_rows != "auto" else rows.n
+        self.room = 0 if rows is None else rows.space.budget(KEPT_BYTES)
+        self.held: Array = None
+        self.filled = 0
+
+    def __call__(self, block: Block) -> Array:
+        stop = block.start + int(block.X.shape[0])
+        if stop <= self.filled:
+            return self.held[block.start : stop, :]
+        if block.start >= self.filled:
+            H = self.network(block.X)
+            self.keep(block, H)
+            return H
+        rest = self.network(block.X[self.filled - block.start :, :])
+        return namespace(rest).concat([self.held[block.start : self.filled, :], rest], axis=0)
+
+    def release(self) -> None:
+        """Keep nothing any more: the last pass is over."""
+        self.held, self.filled, self.room = None, 0, 0
+
+    def keep(self, block: Block, H: Array) -> None:
+        """Keep these features of a block if its rows come next and there is room."""
+        n, p = (int(size) for size in H.shape)
+        most = min(self.room // (p * (4 if "float32" in str(H.dtype) else 8)), self.most)
+        if block.start != self.filled or self.filled >= most:
+            return
+        if self.held is None:
+            xp, device = space_of(H)
+            self.held = xp.empty((most, p), dtype=H.dtype, device=device)
+        stop = min(self.filled + n, most)
+        self.held[self.filled : stop, :] = H[: stop - self.filled, :]
+        self.filled = stop
 
 
 @dataclass
@@ -89,14 +146,14 @@ def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
     return columns if block.w is None else tuple(column[columns[4] > 0] for column in columns)
 
 
-def rows_to_score(rows: Rows, seed: int) -> Rows:
-    """The rows that leave-one-out is scored on, as `survey` finds them."""
+def rows_to_score(rows: Rows, seed: int, count: int) -> Rows:
+    """So many rows for leave-one-out to be scored on, as `survey` finds them."""
 
     def add(sample: Sample, block: Block) -> None:
         _, pairs, _, *rest = _offered(block, seed)
         sample.add_salted(pairs, *rest)
 
-    chosen = rows.total(partial(Sample, SCORED_ROWS), add, "rows to score")
+    chosen = rows.total(partial(Sample, count), add, "rows to score")
     return rows.samples([chosen.rows(by_key=True)])[0]
 
 
@@ -190,8 +247,8 @@ def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
     if rows.dual:
         block = rows.whole()
         return DualGram(block.X if scaling is None else scaling(block.X), block.w)
-    G = found.moments.gram() if scaling is None else scaling.gram(found.moments.gram(centred=True))
-    return PrimalGram(G, found.moments.weight)
+    G = found.moments.gram() if scaling is None else found.moments.gram(centred=True, scale=scaling.inverse)
+    return PrimalGram(G, found.moments.weight, found.moments.product)
 
 
 class Grower:
@@ -207,6 +264,7 @@ class Grower:
         kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
         make = kinds.get(self.scaling_kind)
         self.network = Network(rows.space, rows.dtype, None if make is None else make(found.moments.mean_a, variance))
+        self.seen = Seen(self.network)
         self.gram: Gram | None = None
         self.moments: Moments | None = None
         if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
@@ -216,7 +274,7 @@ class Grower:
                 lambda moments, block: moments.add(network(block.X), None, block.w),
                 "asinh of the columns",
             )
-            self.gram = PrimalGram(self.moments.gram(), self.moments.weight)
+            self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)
 
     @property
     def depth(self) -> int:
@@ -231,20 +289,21 @@ class Grower:
         """Passes over all rows and over the sample of them, if there is one."""
         return self.all_rows.passes + (0 if self.rows is self.all_rows else self.rows.passes)
 
-    def step(self, *, last: bool = False) -> None:
-        """Add one layer. `last` spares the pass over its output when nobody reads it."""
+    def step(self, *, last: bool = False, product: str = "float64") -> None:
+        """Add one layer. `last` spares the pass over its output when nobody reads it; `product` is the dtype of the
+        products of its Gram (see `Moments`)."""
         name = f"layer {self.depth + 1}"
         if self.gram is None:
             self.gram = input_gram(self.found, self.all_rows, self.network.scaling)
         width = self._next_width(self.gram, name)
         anchors = self.rows.space.asarray(self.network(self.anchors[:width, :]), "float64")
         target = structure.error_target(self.width)
-        layer = fit_layer(self.rows, self.network, self.gram, anchors, width, self.spec, name, target)
-        self.moments, self.gram = None, None
-        if not last or self.spec.keep_decoder:
-            self.moments = output_moments(self.rows, self.network, layer, self.spec, name)
-            self.gram = PrimalGram(self.moments.gram(), self.moments.weight)
+        layer = fit_layer(self.rows, self.seen, self.gram, anchors, width, self.spec, name, target)
         self.network = self.network.grown(layer)
+        self.moments, self.gram, below, self.seen = None, None, self.seen, Seen(self.network, self.rows)
+        if not last or self.spec.keep_decoder:
+            self.moments = output_moments(self.rows, below, layer, self.spec, name, product, self.seen.keep)
+            self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)
 
     def _next_width(self, gram: Gram, name: str) -> int:
         rank = gram.rank if structure.needs_rank(self.width) else 0

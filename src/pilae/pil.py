@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _check
 from ._arrays import Array, as_labels, space_of, to_numpy
-from .activations import ACTIVATIONS
+from .activations import ACTIVATIONS, activate
 from .blocks import Rows
 from .linalg import pseudoinverse
 from .scaling import Scaling
@@ -50,7 +50,7 @@ class _BasePIL(BaseEstimator):
         rows, O = _distinct(to_numpy(block.X), O)
         X, n = space.asarray(rows), len(rows)
         scaling = Scaling.standard(space.xp.mean(X, axis=0), space.xp.var(X, axis=0))
-        H, f = _with_bias(scaling(X)), ACTIVATIONS[self.activation]
+        H = _with_bias(scaling(X))
         weights: list[Array] = []
         ranks: list[int] = []
         while True:
@@ -59,7 +59,7 @@ class _BasePIL(BaseEstimator):
             if rank >= n or len(weights) >= self.max_depth:
                 break
             weights.append(H_plus)
-            H = f(H @ H_plus)
+            H = activate(self.activation, H @ H_plus)
         if ranks[-1] < n:
             warnings.warn(
                 f"The rank reached {ranks[-1]} of {n} distinct rows after {len(weights)} layers, so the targets are "
@@ -75,12 +75,11 @@ class _BasePIL(BaseEstimator):
         X = _check.check_X(self, X, reset=False)
         fitted = space_of(self.output_)
         _check.check_same_space(self, method, X, fitted)
-        f = ACTIVATIONS[self.activation_]
 
         def outputs(block: Array) -> Array:
             H = _with_bias(self.scaling_(block))
             for W in self.weights_:
-                H = f(H @ W)
+                H = activate(self.activation_, H @ W)
             return H @ self.output_
 
         return Rows(X, fitted, dtype="float64").map(outputs, int(self.output_.shape[0]))

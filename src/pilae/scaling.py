@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ._arrays import Array, space_of
 
+MILD = 30.0
+"""Means up to so many standard deviations are mild."""
+
 
 @dataclass
 class Scaling:
@@ -35,6 +38,11 @@ class Scaling:
     def centring(cls, mean: Array) -> Scaling:
         return cls(mean, space_of(mean).xp.ones_like(mean))
 
+    def is_mild(self) -> bool:
+        """Whether means are of the size of the spread, so that taking them off after a product loses no digits."""
+        xp = space_of(self.mean).xp
+        return float(xp.max(xp.abs(self.mean) * self.inverse)) < MILD
+
     def __call__(self, X: Array) -> Array:
         xp = space_of(X).xp
         return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
@@ -48,14 +56,13 @@ class Scaling:
         )
         return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
 
-    def gram(self, centred: Array) -> Array:
-        """The Gram of the scaled columns from the centred Gram of the plain ones."""
-        return centred * (self.inverse[:, None] * self.inverse[None, :])
-
 
 @dataclass
 class Squash(Scaling):
     """asinh((x - mean) / scale): linear for ordinary values, logarithmic for the far ones of heavy-tailed columns."""
+
+    def is_mild(self) -> bool:
+        return False
 
     def __call__(self, X: Array) -> Array:
         return space_of(X).xp.asinh(super().__call__(X))

@@ -27,8 +27,8 @@ from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit
 from .layer import LayerSpec
 from .linalg import Gram, PrimalGram
 from .loo import Scored
-from .moments import Moments
-from .network import LAYER_RIDGE, SCORED_ROWS, Grower, Network, Survey, input_gram, survey
+from .moments import FLOAT32_RIDGE, Moments
+from .network import LAYER_RIDGE, Grower, Network, Seen, Survey, input_gram, scored_rows, survey
 from .scaling import Scaling
 from .structure import Plan
 
@@ -117,7 +117,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         seed,
         params.anchors,
         capacity,
-        SCORED_ROWS,
+        scored_rows(wanted),
         params.fit_rows,
         _rows_of_last_round if searching else None,
     )
@@ -129,7 +129,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         rows.progress.end_of_stages()
     else:
         plan, near, table = _fixed_plan(params, found), None, []
-    builder = _Builder(params, rows, found, seed)
+    builder = _Builder(params, rows, found, seed, products=_products(params, rows, searching))
     grower = builder.grow(plan)
     if not searching and _head_encoder_ridge(params) == "auto":
         plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
@@ -141,6 +141,35 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
 def _head_encoder_ridge(params: Any) -> float | str:
     """Of the head's neurons: its own, or the one given for all encoders."""
     return params.encoder_ridge if params.head_encoder_ridge == "auto" else params.head_encoder_ridge
+
+
+class Products(NamedTuple):
+    """Dtypes of the products of Grams: of layers below others, of the features the head sees.
+
+    The input's is always made in float64: squares of raw numbers may not fit into float32.
+    """
+
+    layers: str = "float64"
+    features: str = "float64"
+
+
+def _products(params: Any, rows: Rows, searching: bool) -> Products:
+    """float32 for float32 rows where every encoder that reads the Gram has a ridge, and nothing depends on a rank."""
+    exact = params.encoder != "rows" or structure.needs_rank(params.width) or params.growth != "loo"
+    if rows.dtype != "float32" or exact:
+        return Products()
+    head = _head_encoder_ridge(params)
+    if params.head != "shln":
+        head = 0.0
+    elif head == "auto":
+        head = ENCODER_RIDGES[-1] if searching else HEAD_RIDGE
+    return Products(
+        *("float32" if ridge >= FLOAT32_RIDGE else "float64" for ridge in (_layer_ridge(params), float(head)))
+    )
+
+
+def _layer_ridge(params: Any) -> float:
+    return LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
 
 
 def _fixed_plan(params: Any, found: Survey) -> Plan:
@@ -168,6 +197,7 @@ class _Input:
     rows: Rows
     scored: Rows
     features: Callable[[Array], Array]
+    seen: Seen
     scaling: Scaling | None
     gram: Gram
     anchors: Array
@@ -176,17 +206,28 @@ class _Input:
 class _Builder:
     """Builds what a plan says, on some rows. With `hold` the features are kept for the next head: few rows only."""
 
-    def __init__(self, params: Any, rows: Rows, found: Survey, seed: int, *, hold: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        rows: Rows,
+        found: Survey,
+        seed: int,
+        *,
+        hold: bool = False,
+        products: Products | None = None,
+    ) -> None:
         self.params, self.rows, self.found, self.seed, self.hold = params, rows, found, seed, hold
+        self.products = products or Products()
         self.scale = _target_scale(rows, found)
         self._inputs: dict[tuple[str, int], _Input] = {}
         self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str) -> Grower:
         params = self.params
-        ridge = LAYER_RIDGE if params.encoder_ridge == "auto" else float(params.encoder_ridge)
         keep = bool(params.keep_statistics) and not self.hold
-        spec = LayerSpec(params.encoder, ridge, params.activation, params.gain, params.decoder_ridge, False, keep)
+        spec = LayerSpec(
+            params.encoder, _layer_ridge(params), params.activation, params.gain, params.decoder_ridge, False, keep
+        )
         return Grower(self.rows, self.found, spec, params.width, scaling)
 
     def grow(self, plan: Plan) -> Grower:
@@ -195,8 +236,8 @@ class _Builder:
         if plan.depth < 0:
             while grower.depth < self.params.max_depth and not grower.reached_full_rank(self.params.growth):
                 grower.step()
-        for _ in range(plan.depth):
-            grower.step()
+        for k in range(plan.depth):
+            grower.step(product=self.products.layers if k + 1 < plan.depth else self.products.features)
         return grower
 
     def head(
@@ -245,6 +286,7 @@ class _Builder:
             given.rows,
             given.scored,
             given.features,
+            given.seen,
             hidden,
             columns,
             ridge,
@@ -271,8 +313,11 @@ class _Builder:
         if key not in self._inputs:
             moments, network, space = grower.moments, grower.network, self.rows.space
             if moments is not None:
-                scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
-                gram: Gram = PrimalGram(scaling.gram(moments.gram(centred=True)), moments.weight)  # type: ignore[union-attr]
+                standard = Scaling.standard(moments.mean_a, moments.variance_a())
+                scaling: Scaling | None = standard
+                gram: Gram = PrimalGram(
+                    moments.gram(centred=True, scale=standard.inverse), moments.weight, moments.product
+                )
             else:
                 scaling = None if grower.scaling_kind == "standard" else Scaling.centring(self.found.moments.mean_a)
                 gram = input_gram(self.found, self.rows, network.scaling or scaling)
@@ -280,11 +325,13 @@ class _Builder:
             anchors = space.asarray(anchors if scaling is None else scaling(anchors), "float64")
             rows, scored = self.rows, self.found.scored
             features: Callable[[Array], Array] = network
+            seen = grower.seen if grower.rows is rows else Seen(network)
             assert scored is not None
             if self.hold:
                 held = _then(network, scaling)
                 rows, scored, features, scaling = rows.mapped(held), scored.mapped(held), _then(), None
-            self._inputs[key] = _Input(rows, scored, features, scaling, gram, anchors)
+                seen = Seen(features)
+            self._inputs[key] = _Input(rows, scored, features, seen, scaling, gram, anchors)
         return self._inputs[key]
 
     def _feature_moments(self, grower: Grower) -> Moments:

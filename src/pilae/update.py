@@ -31,7 +31,7 @@ from .head import (
 )
 from .layer import Layer, updated_layer
 from .moments import Moments
-from .network import Network, rows_to_score
+from .network import Network, Seen, rows_to_score, scored_rows
 
 
 class Wider(NamedTuple):
@@ -186,7 +186,8 @@ class UpdateMixin:
         rows, wider = self._new_rows(X, y, sample_weight, None)
         if wider is not None:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
-        scored = rows_to_score(rows, _check.seed_of(self.random_state))
+        count = scored_rows(int(head.output.coef.shape[0]))
+        scored = rows_to_score(rows, _check.seed_of(self.random_state), count)
         loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
         head.output.loo, head.output.scored_rows = loo, scored.numbers
         self._set_loo(loo)
@@ -203,7 +204,7 @@ class UpdateMixin:
 
     def _summed(self: Any, network: Network, head: LinearHead, rows: Rows, like: Moments) -> Moments:
         """The sums of some rows, about the shift of those that are kept."""
-        add = partial(add_features, features_of(network, head.hidden))
+        add = partial(add_features, Seen(network), head.hidden)
         return rows.total(partial(copy.copy, like.like()), add, "adding the rows", self._widest)
 
     def _current_head(self: Any) -> Any:
@@ -294,5 +295,5 @@ def _updated_network(network: Network, rows: Rows) -> Network:
     layers: list[Layer] = []
     for layer in network.layers:
         below = Network(network.space, network.dtype, network.scaling, list(layers))
-        layers.append(updated_layer(layer, rows, below))
+        layers.append(updated_layer(layer, rows, Seen(below)))
     return Network(network.space, network.dtype, network.scaling, layers)

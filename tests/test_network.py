@@ -1,0 +1,72 @@
+"""Features that are kept between passes, and the dtype of products."""
+
+import numpy as np
+import pytest
+
+from helpers import blobs, close
+from pilae import PILAEClassifier, network
+from pilae._arrays import NUMPY
+from pilae.blocks import Rows
+from pilae.network import Seen
+from pilae.search import Products, _products
+
+X, Y = blobs(n=600, d=8)
+NETWORK = {"width": [7, 6], "head_width": 40, "ridge": 1e-3}
+
+
+@pytest.mark.parametrize("kept", [0, 5000, 20_000, 10**9])
+def test_features_kept_between_passes_change_nothing(kept, monkeypatch):
+    expected = PILAEClassifier(**NETWORK, block_rows=97).fit(X, Y).decision_function(X)  # in blocks: nothing is kept
+    monkeypatch.setattr(network, "KEPT_BYTES", kept)
+    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0: 1000 // (width + 1))  # other blocks in every pass
+    close(PILAEClassifier(**NETWORK).fit(X, Y).decision_function(X), expected, condition=1e4)
+
+
+def test_no_more_features_are_kept_than_allowed(monkeypatch):
+    monkeypatch.setattr(network, "KEPT_BYTES", 8 * 3 * 250)
+    calls = []
+
+    def features(X):
+        calls.append(len(X))
+        return X[:, :3] * 2
+
+    rows = Rows(X, NUMPY)
+    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0: 100)
+    seen = Seen(features, rows)
+    for _ in range(2):
+        np.testing.assert_array_equal(np.concatenate([seen(block) for block in rows.blocks()]), X[:, :3] * 2)
+    assert seen.held.shape == (250, 3)
+    assert calls == [100] * 6 + [50] + [100] * 3  # the second time 250 rows are there already
+    seen.release()
+    assert seen.held is None
+
+
+def test_rows_that_the_caller_wants_in_blocks_are_not_kept():
+    seen = Seen(lambda X: X, Rows(X, NUMPY, block_rows=100))
+    for block in Rows(X, NUMPY, block_rows=100).blocks():
+        seen(block)
+    assert seen.held is None
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"encoder_ridge": 1e-3}, Products("float32", "float32")),
+        ({"encoder_ridge": 1e-3, "head_encoder_ridge": 1e-6}, Products("float32", "float64")),
+        ({"encoder_ridge": 0.0}, Products("float64", "float64")),
+        ({"encoder_ridge": 1e-3, "encoder": "truncated"}, Products("float64", "float64")),
+        ({"encoder_ridge": 1e-3, "width": "rank"}, Products("float64", "float64")),
+        ({"encoder_ridge": 1e-3, "growth": "rank"}, Products("float64", "float64")),
+        ({"encoder_ridge": 1e-3, "head": "softmax"}, Products("float32", "float64")),
+    ],
+)
+def test_float32_products_only_where_a_ridge_allows_them(params, expected):
+    assert _products(PILAEClassifier(**params), Rows(X.astype("float32"), NUMPY), False) == expected
+    assert _products(PILAEClassifier(**params), Rows(X, NUMPY), False) == Products("float64", "float64")
+
+
+def test_float32_products_agree_with_float64_ones():
+    params = NETWORK | {"encoder_ridge": 1e-3}
+    single, double = (PILAEClassifier(**params).fit(X.astype(kind), Y) for kind in ("float32", "float64"))
+    close(single.decision_function(X.astype("float32")), double.decision_function(X), "float32", condition=100)
+    assert [layer.rank for layer in single.layers_] == [layer.rank for layer in double.layers_]
