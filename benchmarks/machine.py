@@ -46,8 +46,15 @@ def describe() -> dict:
         "cpu": cpu,
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],
-        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "versions": {name: _version(name) for name in packages},
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:  # run from a folder, as on the GPU machine
+        return "not installed"
 
 
 def data_folder() -> Path:

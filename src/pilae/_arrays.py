@@ -219,23 +219,49 @@ def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
     return rows.T
 
 
-def bits(X: Array) -> tuple[np.ndarray, np.ndarray | None]:
-    """The bytes of X as uint64 values in NumPy: of float32(X), and of X where float32 does not hold it (or None).
+def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """For each row, sums modulo 2**64 of its entries' bytes times numbers: uint64 in NumPy, X stays where it is.
 
-    Byte order is reversed because sums modulo 2**64 only carry upwards: values that differ in their sign or
-    exponent alone must differ in low bits.
+    The first sum is of the bytes of float32(X) times odd[0], the second of those of X times odd[1] where float32 does
+    not hold it (None if it holds all). Byte order is reversed because sums modulo 2**64 only carry upwards: values that
+    differ in their sign or exponent alone must differ in low bits.
     """
-    x = to_numpy(X)
+    if not compat.is_torch_array(X) and not compat.is_cupy_array(X):
+        return _word_sums(to_numpy(X), odd)
+    xp, device = space_of(X)
+    factors = [xp.asarray(o.view(np.int64), device=device) for o in odd]
+    single = xp.astype(X, xp.float32) + 0.0  # -0.0 counts as 0.0
+    words = _swapped(xp.astype(single.view(xp.int32), xp.int64), 4)
+    high = to_numpy(xp.sum(words * factors[0], axis=1)).view(np.uint64)
+    if X.dtype == xp.float32:
+        return high, None
+    x = xp.astype(X, xp.float64)
+    different = single != x
+    if not bool(xp.any(different)):
+        return high, None
+    words = xp.where(different, _swapped(contiguous(x).view(xp.int64), 8), xp.zeros_like(words))
+    return high, to_numpy(xp.sum(words * factors[1], axis=1)).view(np.uint64)
+
+
+def _word_sums(x: np.ndarray, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     with np.errstate(over="ignore", under="ignore"):  # beyond float32's range is infinity or zero, still a key
         single = x.astype(np.float32) + np.float32(0)  # -0.0 counts as 0.0
-    words = single.view(np.uint32).byteswap().astype(np.uint64)
+    high = single.view(np.uint32).byteswap().astype(np.uint64) @ odd[0]
     if x.dtype == np.float32:
-        return words, None
+        return high, None
     x = x.astype(np.float64)
     different = single != x
     if not different.any():
-        return words, None
-    return words, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0))
+        return high, None
+    return high, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0)) @ odd[1]
+
+
+def _swapped(words: Array, count: int) -> Array:
+    """The lowest `count` bytes of int64 numbers in reverse order, the others zero."""
+    swapped = words & 0xFF
+    for k in range(1, count):
+        swapped = (swapped << 8) | ((words >> (8 * k)) & 0xFF)
+    return swapped
 
 
 def pieces(x: np.ndarray) -> Iterator[slice]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import Array, bits, to_numpy
+from ._arrays import Array, word_sums
 
 _SCORE_SALT = np.uint64(0x9E3779B97F4A7C15)
 _TARGET_SALT = np.uint64(0xD1B54A32D1920000)
@@ -28,13 +28,14 @@ def row_keys(X: Array, seed: int) -> np.ndarray:
     """
     rng = np.random.default_rng(seed)
     odd = [rng.integers(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1) for _ in range(2)]
-    X = to_numpy(X)
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    step = max(16, CACHED_NUMBERS // max(1, X.shape[1]))
+    keys = np.empty(int(X.shape[0]), dtype=np.uint64)
+    numbers = CACHED_NUMBERS if isinstance(X, np.ndarray) else 2**26
+    step = max(16, numbers // max(1, int(X.shape[1])))
     for start in range(0, len(keys), step):
-        words, beyond = bits(X[start : start + step])
-        high = _mix(words @ odd[0] + np.uint64(seed % 2**64)) & ~_LOW
-        keys[start : start + step] = high if beyond is None else high | (_mix(beyond @ odd[1]) & _LOW)
+        part = slice(start, min(start + step, len(keys)))
+        words, beyond = word_sums(X[part, :], odd)
+        high = _mix(words + np.uint64(seed % 2**64)) & ~_LOW
+        keys[part] = high if beyond is None else high | (_mix(beyond) & _LOW)
     return keys
 
 
@@ -95,23 +96,32 @@ class Spread(_Keeper):
         # a row under several labels takes a place under each until the end: with one place per class and row there
         # are always `count` distinct ones (rows under more than 16 labels are not worth the memory)
         super().__init__(count * min(max(n_classes, 1), 16))
+        self.count = count
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         codes, index = columns
-        order = np.lexsort((index, keys, codes))
+        if np.all(index[1:] > index[:-1]):  # stable sorts keep that order, and are fast on small numbers
+            by_key = np.argsort(keys, kind="stable")
+            order = by_key[np.argsort(codes.astype(np.min_scalar_type(int(codes.max())))[by_key], kind="stable")]
+        else:
+            order = np.lexsort((index, keys, codes))
         keys, codes, index = keys[order], codes[order], index[order]
         fresh = np.ones(len(keys), bool)
         fresh[1:] = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
         keys, codes, index = keys[fresh], codes[fresh], index[fresh]
-        first_of_class = np.searchsorted(codes, codes, side="left")
-        place = np.lexsort((codes, np.arange(len(codes)) - first_of_class))[: self.capacity]
+        starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+        turn = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
+        place = np.argsort(turn, kind="stable")[: self.capacity]  # within a turn they are in order of class already
         return keys[place], codes[place], index[place]
 
     def rows(self) -> np.ndarray:
-        """Row numbers of the distinct rows kept, in order."""
+        """Row numbers of the first `count` distinct rows, in order."""
         keys, _, index = self.settle()
-        _, first = np.unique(keys, return_index=True)
-        return index[np.sort(first)]
+        for kept in (2 * self.count, len(keys)):  # a row under several labels is rare
+            _, first = np.unique(keys[:kept], return_index=True)
+            if len(first) >= self.count:
+                break
+        return index[np.sort(first)[: self.count]]
 
 
 class First(_Keeper):
@@ -134,6 +144,12 @@ class Sample(_Keeper):
     """
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        enough = 2 * self.capacity
+        if len(keys) > 2 * enough:  # most are far too large: found without sorting them
+            small = keys <= np.partition(keys, enough)[enough]
+            if len(np.unique(keys[small])) > self.capacity:
+                self.overflowed = True
+                keys, columns = keys[small], tuple(column[small] for column in columns)
         index, weight, unit = columns
         distinct, which = np.unique(keys, return_inverse=True)
         self.overflowed |= len(distinct) > self.capacity

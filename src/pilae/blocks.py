@@ -223,6 +223,11 @@ class Rows:
         return self.space.asarray(X, self.dtype)
 
     def _targets(self, part: slice) -> Array:
+        if self.codes is not None and self.space != NUMPY:  # made there: numbers travel, not a table of zeros
+            xp, device = self.space
+            classes = xp.arange(self.n_classes, device=device)
+            codes = self.space.asarray(self.codes[part].astype(np.int64))
+            return xp.astype(codes[:, None] == classes[None, :], getattr(xp, self.dtype))
         if self.codes is not None:
             Z = np.zeros((self.codes[part].shape[0], self.n_classes), dtype=self.dtype)
             Z[np.arange(Z.shape[0]), self.codes[part]] = 1.0

@@ -223,7 +223,7 @@ def survey(
     wanted: dict[str, tuple[np.ndarray, ...]] = {"anchors": (anchors,)}
     if n_scored:
         wanted["scored"] = found.scored.rows(by_key=True)
-    if fit_rows and fit_rows < len(distinct):
+    if fit_rows and found.fitted.met_more_than(fit_rows):
         wanted["fitted"] = found.fitted.rows()
     if search_rows is not None:
         count = search_rows(n_distinct)

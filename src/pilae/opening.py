@@ -58,7 +58,8 @@ def _stream(
 
 def rows_to_ask(estimator: Any, X: Any, method: str) -> Rows:
     """The rows a fitted model is asked about (Dask collections are asked lazily, see `_dask`)."""
-    check_is_fitted(estimator)
+    if not hasattr(estimator, "network_"):
+        check_is_fitted(estimator)
     network = estimator.network_
     if isinstance(X, Source):
         _check.check_columns(estimator, X.d, X.columns)

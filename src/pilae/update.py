@@ -209,7 +209,8 @@ class UpdateMixin:
 
     def _current_head(self: Any) -> Any:
         """The head, its output layer solved."""
-        check_is_fitted(self)
+        if not hasattr(self, "head_"):  # asked first: scikit-learn's check takes longer than one row's prediction
+            check_is_fitted(self)
         head = self.head_
         if isinstance(head, LinearHead) and not head.output.solved:
             if not head.output.moments.count:  # type: ignore[union-attr]
