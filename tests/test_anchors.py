@@ -109,3 +109,24 @@ def test_a_sample_knows_whether_there_were_more():
         sample.add_salted(keys, np.arange(100), np.ones(100), np.ones(100))
         assert sample.met_more_than(min(capacity, 100)) is more
         assert sample.met_more_than(50)
+
+
+def test_rows_passed_over_early_change_no_choice():
+    rng = np.random.default_rng(0)
+    keys = rng.integers(0, 2**63, 5000, dtype=np.uint64)[rng.integers(0, 5000, 20_000)]  # with repeats
+    codes = np.where(rng.random(20_000) < 0.01, 2, np.arange(20_000) % 2)  # one rare class
+    index, weight = np.arange(20_000), rng.random(20_000)
+
+    def choose(step):
+        spread, sample = Spread(300, 3), Sample(200)
+        for start in range(0, 20_000, step):
+            part = slice(start, start + step)
+            spread.add(keys[part], codes[part], index[part])
+            spread.settle()
+            sample.add_salted(keys[part], index[part], weight[part], np.ones(step))
+            sample.settle()
+        return spread.rows(), *sample.rows(by_key=True)
+
+    for small, whole in zip(choose(500), choose(20_000), strict=True):
+        np.testing.assert_allclose(small, whole, rtol=1e-12)
+    assert len(choose(500)[0]) == 300

@@ -216,7 +216,7 @@ def test_with_two_classes_probability_never_falls_as_the_output_grows():
 def test_the_scale_of_the_weights_does_not_change_probabilities():
     X, y = load_digits(return_X_y=True)
     plain = PILAEClassifier(depth=0, head_width=100).fit(X, y)
-    assert plain.head_.calibration.weights is not None
+    assert plain.head_.calibrated(False).weights is not None
     tenth = PILAEClassifier(depth=0, head_width=100).fit(X, y, sample_weight=np.full(len(y), 0.1))
     np.testing.assert_allclose(tenth.predict_proba(X), plain.predict_proba(X), atol=1e-3)
 

@@ -6,8 +6,10 @@ lacks (triangular solves, writing on a diagonal, reading the bits of a float) ar
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -23,10 +25,16 @@ ONE_POOL = 2000
 threads of the first still wait for work the two get in each other's way."""
 
 
+SENT_BYTES = 2**20
+"""Arrays of at least so many bytes go to a CUDA device through pinned memory."""
+
+SENT_PIECE = 2**25
+"""Bytes of a pinned buffer."""
+
 GPU_FACTOR = 16
 """How much larger pieces of work are on a GPU."""
 
-GRAM_COLUMNS = 512
+GRAM_COLUMNS = 256
 """Columns of a symmetric product made at once where the library has no symmetric product."""
 
 SUMMED_ROWS = 128
@@ -52,6 +60,10 @@ class Space(NamedTuple):
                 return x if kind is None else x.astype(kind, copy=False)
             if dtype is not None:
                 x = x.astype(dtype, copy=False)
+            if self.is_cuda and x.nbytes >= SENT_BYTES:
+                sent, ready = sender(self.device)(x)
+                ready()
+                return sent
             # torch warns about read-only NumPy memory and cannot take negative strides
             x = np.require(x, requirements=["C", "W"])
             return xp.asarray(x, device=self.device)
@@ -62,10 +74,27 @@ class Space(NamedTuple):
     def __reduce__(self):  # modules cannot be pickled, their names can
         return _space_by_name, (self.xp.__name__, self.device)
 
+    @property
+    def is_cuda(self) -> bool:
+        """Whether this is a CUDA device through torch."""
+        return self.library == "torch" and getattr(self.device, "type", "") == "cuda"
+
     def budget(self, bytes_here: int) -> int:
         """Memory to use for a purpose: so many bytes on a CPU, a multiple of that on a GPU, whose memory is all ours
         and which wants large pieces of work."""
         return bytes_here if "cpu" in str(self.device).lower() else GPU_FACTOR * bytes_here
+
+    def product(self, dtype: str) -> str:
+        """The dtype of products that may be made in `dtype`: float64 on cards that are as fast at that."""
+        return "float64" if self.is_cuda and _fast_at_float64(self.device) else dtype
+
+    def holds(self, size: int) -> bool:
+        """Whether an array of so many bytes leaves enough room on the device for everything else."""
+        if not self.is_cuda:
+            return False
+        import torch
+
+        return size <= torch.cuda.mem_get_info(self.device)[0] // 4
 
     @property
     def library(self) -> str:
@@ -80,6 +109,63 @@ class Space(NamedTuple):
         if self.library == "numpy":
             return "numpy.asarray(X.cpu())"
         return f"{self.library}.asarray(X, device={str(self.device)!r})"
+
+
+@functools.cache
+def _fast_at_float64(device: Any) -> bool:
+    """Whether a CUDA device multiplies in float64 at the rate of float32: the cards made for data centres do."""
+    import torch
+
+    return torch.cuda.get_device_capability(device) in ((8, 0), (9, 0), (10, 0))
+
+
+@functools.cache
+def sender(device: Any) -> Sender:
+    return Sender(device)
+
+
+class Sender:
+    """Copies NumPy arrays to a CUDA device: through two pinned buffers in turn, on a stream of its own.
+
+    While one buffer is on its way, the other is filled; and computing on the device goes on meanwhile.
+    """
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self.device, self.stream, self.lock = device, torch.cuda.Stream(device), threading.Lock()
+        self.buffers = [torch.empty(SENT_PIECE, dtype=torch.uint8).pin_memory() for _ in range(2)]
+        self.sent = [torch.cuda.Event() for _ in range(2)]
+
+    def __call__(self, x: np.ndarray) -> tuple[Array, Callable[[], None]]:
+        """(x on the device, what to call before it is used there)."""
+        import torch
+
+        x = np.ascontiguousarray(x)
+        if not x.flags.writeable:  # torch warns about memory it could write to: nobody will
+            interface = dict(x.__array_interface__, data=(x.__array_interface__["data"][0], False))
+            x = np.asarray(type("Writable", (), {"__array_interface__": interface, "owner": x})())
+        source = torch.from_numpy(x)
+        flat = source.view(-1).view(torch.uint8)
+        with self.lock, torch.cuda.stream(self.stream):
+            there = torch.empty(source.shape, dtype=source.dtype, device=self.device)
+            target = there.view(-1).view(torch.uint8)
+            for k, start in enumerate(range(0, len(flat), SENT_PIECE)):
+                part = flat[start : start + SENT_PIECE]
+                buffer, sent = self.buffers[k % 2][: len(part)], self.sent[k % 2]
+                sent.synchronize()
+                buffer.copy_(part)
+                target[start : start + len(part)].copy_(buffer, non_blocking=True)
+                sent.record(self.stream)
+            arrived = torch.cuda.Event()
+            arrived.record(self.stream)
+
+        def ready() -> None:
+            now = torch.cuda.current_stream(self.device)
+            now.wait_event(arrived)
+            there.record_stream(now)
+
+        return there, ready
 
 
 def _space_by_name(name: str, device: Any) -> Space:

@@ -14,6 +14,7 @@ from ._arrays import Array, word_sums
 _SCORE_SALT = np.uint64(0x9E3779B97F4A7C15)
 _TARGET_SALT = np.uint64(0xD1B54A32D1920000)
 _LOW = np.uint64(0xFFFF)
+_ALL = np.uint64(2**64 - 1)
 
 CACHED_NUMBERS = 2**14
 """Row keys are made of pieces of about this many numbers, which stay in the processor's cache."""
@@ -61,6 +62,10 @@ class _Keeper:
         self.overflowed = False
 
     def add(self, keys: np.ndarray, *columns: np.ndarray) -> None:
+        hopeless = self._hopeless(keys, *columns)
+        if hopeless is not None and hopeless.any():
+            self.overflowed = True
+            keys, columns = keys[~hopeless], tuple(column[~hopeless] for column in columns)
         self.kept.append((keys, *columns))
         self.waiting += len(keys)
         if self.waiting > max(self.capacity, 8192):
@@ -83,6 +88,10 @@ class _Keeper:
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         raise NotImplementedError
 
+    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
+        """Which rows cannot be chosen any more, after what was met before; None: cannot tell."""
+        return None
+
 
 class Spread(_Keeper):
     """The rows of smallest key, distinct, interleaved by class: `anchors="spread"`.
@@ -97,6 +106,8 @@ class Spread(_Keeper):
         # are always `count` distinct ones (rows under more than 16 labels are not worth the memory)
         super().__init__(count * min(max(n_classes, 1), 16))
         self.count = count
+        self.limits: np.ndarray | None = None
+        """By class: the largest key kept where larger ones had to go."""
 
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         codes, index = columns
@@ -112,7 +123,19 @@ class Spread(_Keeper):
         starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
         turn = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
         place = np.argsort(turn, kind="stable")[: self.capacity]  # within a turn they are in order of class already
+        if len(place) < len(keys):
+            top = int(codes[-1]) + 1
+            went = np.bincount(codes, minlength=top) > np.bincount(codes[place], minlength=top)
+            largest = np.zeros(top, np.uint64)
+            np.maximum.at(largest, codes[place], keys[place])
+            self.limits = np.where(went, largest, _ALL)
         return keys[place], codes[place], index[place]
+
+    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
+        codes = columns[0]
+        if self.limits is None or (len(codes) and int(codes.max()) >= len(self.limits)):
+            return None
+        return keys > self.limits[codes]
 
     def rows(self) -> np.ndarray:
         """Row numbers of the first `count` distinct rows, in order."""
@@ -143,6 +166,12 @@ class Sample(_Keeper):
     was so whenever it was met: no weight is lost.
     """
 
+    limit = None
+    """The largest key kept, once there are enough."""
+
+    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
+        return None if self.limit is None else keys > self.limit
+
     def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         enough = 2 * self.capacity
         if len(keys) > 2 * enough:  # most are far too large: found without sorting them
@@ -152,6 +181,8 @@ class Sample(_Keeper):
                 keys, columns = keys[small], tuple(column[small] for column in columns)
         index, weight, unit = columns
         distinct, which = np.unique(keys, return_inverse=True)
+        if self.capacity and len(distinct) >= self.capacity:
+            self.limit = distinct[self.capacity - 1]
         self.overflowed |= len(distinct) > self.capacity
         first = np.full(len(distinct), np.iinfo(np.int64).max)
         np.minimum.at(first, which, index)

@@ -98,6 +98,8 @@ class Rows:
         self.passes = 0
         self.numbers: np.ndarray | None = None
         """Of a sample: which rows it was taken from."""
+        self._there: Array = None
+        """X where the blocks are wanted, if it is dense, comes from elsewhere and fits there."""
 
     @property
     def total_weight(self) -> float:
@@ -171,6 +173,7 @@ class Rows:
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""
         new = copy.copy(self)
+        new._there = None
         new.X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
         new.d = int(new.X.shape[1])
         return new
@@ -180,7 +183,7 @@ class Rows:
         if count >= self.n:
             return self
         new = copy.copy(self)
-        new.X, new.n = self.X[:count, :], count
+        new.X, new.n, new._there = self.X[:count, :], count, None
         for name in ("codes", "targets", "weight", "unit", "numbers"):
             value = getattr(self, name)
             setattr(new, name, None if value is None else value[:count])
@@ -215,7 +218,10 @@ class Rows:
         w = None if self.weight is None else self.space.asarray(self.weight[part], "float64")
         codes = None if self.codes is None else self.codes[part]
         unit = None if self.unit is None else self.unit[part]
-        return Block(self._dense(self.X[part, :]), self._targets(part), w, start, codes, unit)
+        if self._there is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
+            self._there = self._dense(self.X)  # copied once, not in every pass
+        X = self._dense(self.X[part, :]) if self._there is None else self._there[part, :]
+        return Block(X, self._targets(part), w, start, codes, unit)
 
     def _dense(self, X: Any) -> Array:
         if scipy.sparse.issparse(X):
@@ -223,13 +229,17 @@ class Rows:
         return self.space.asarray(X, self.dtype)
 
     def _targets(self, part: slice) -> Array:
-        if self.codes is not None and self.space != NUMPY:  # made there: numbers travel, not a table of zeros
-            xp, device = self.space
-            classes = xp.arange(self.n_classes, device=device)
-            codes = self.space.asarray(self.codes[part].astype(np.int64))
-            return xp.astype(codes[:, None] == classes[None, :], getattr(xp, self.dtype))
         if self.codes is not None:
-            Z = np.zeros((self.codes[part].shape[0], self.n_classes), dtype=self.dtype)
-            Z[np.arange(Z.shape[0]), self.codes[part]] = 1.0
-            return self.space.asarray(Z)
+            return indicators(self.codes[part], self.n_classes, self.space, self.dtype)
         return None if self.targets is None else self.space.asarray(self.targets[part], self.dtype)
+
+
+def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:
+    """One 0/1 column per class."""
+    if space != NUMPY:  # made there: numbers travel, not a table of zeros
+        xp, device = space
+        there = space.asarray(codes.astype(np.int64))
+        return xp.astype(there[:, None] == xp.arange(n_classes, device=device)[None, :], getattr(xp, dtype))
+    Z = np.zeros((len(codes), n_classes), dtype=dtype)
+    Z[np.arange(len(codes)), codes] = 1.0
+    return Z

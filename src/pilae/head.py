@@ -154,6 +154,12 @@ class LinearHead:
     hidden: Hidden | None
     output: Output
     calibration: Calibration | None = None
+    """From outputs to probabilities; None until somebody asks for them."""
+
+    def calibrated(self, multilabel: bool) -> Calibration:
+        if self.calibration is None:
+            self.calibration = fit_calibration(self.output.loo, multilabel)
+        return self.calibration
 
     @property
     def width(self) -> int:
@@ -221,7 +227,7 @@ def fit_output(
 
     features = features_of(network, hidden)
     moments = rows.total(
-        partial(Moments, rows.space, product=rows.dtype),
+        partial(Moments, rows.space, product=rows.space.product(rows.dtype)),
         partial(add_features, seen, hidden),
         label,
         width,

@@ -155,7 +155,7 @@ def fit_layer(
         X = inputs(block)
         moments.add(activate(spec.activation, X @ W_block), X, block.w, scratch=True)
 
-    empty = partial(Moments, space, shifted=False, product=rows.dtype)
+    empty = partial(Moments, space, shifted=False, product=space.product(rows.dtype))
     moments = rows.total(empty, add, f"{name}: decoder", width)
     if target is not None:
         width = _narrowest(moments, spec.decoder_ridge, target)

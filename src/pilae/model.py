@@ -29,7 +29,7 @@ from ._dask import accuracy, is_dask, lazy_on_dask, r2
 from ._progress import Progress, peak_megabytes
 from .activations import ACTIVATIONS
 from .blocks import Rows
-from .head import EstimatorHead, LinearHead, fit_calibration, residual_quantiles
+from .head import EstimatorHead, LinearHead, residual_quantiles
 from .loo import Scored
 from .opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
 from .search import fit_network
@@ -539,7 +539,7 @@ default="auto"
         return rows, wider
 
     def _set_loo(self: Any, loo: Scored) -> None:
-        self.head_.calibration = fit_calibration(loo, self.multilabel_)
+        self.head_.calibration = None  # found when it is needed
         decided = self._decide(loo.outputs)
         left_out = decided if self.multilabel_ else self.classes_[decided]
         self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
@@ -649,7 +649,8 @@ default="auto"
         """
         if isinstance(self._current_head(), EstimatorHead):
             return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
-        return self._current_head().calibration(self._scores(X, "predict_proba"), self.multilabel_)
+        calibration = self._current_head().calibrated(self.multilabel_)
+        return calibration(self._scores(X, "predict_proba"), self.multilabel_)
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""

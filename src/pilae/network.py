@@ -166,7 +166,7 @@ class _FirstPass:
         self.seed = seed
         self.moments = Moments(space, full=full)
         self.targets = Moments(space, full=False)
-        self.spread, self.first = Spread(counted, n_classes), First(sizes["anchors"])
+        self.spread, self.first = Spread(counted, n_classes), First(sizes["first"])
         self.scored, self.fitted, self.searched = (Sample(sizes[name]) for name in ("scored", "fitted", "searched"))
 
     def add(self, block: Block) -> None:
@@ -176,7 +176,8 @@ class _FirstPass:
         keys, pairs, codes, *rest = _offered(block, self.seed)
         index = rest[0]
         self.spread.add(keys, codes, index)
-        self.first.add(keys, codes, index)
+        if self.first.capacity:
+            self.first.add(keys, codes, index)
         for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
             if sample.capacity:
                 sample.add_salted(which, *rest)
@@ -203,7 +204,7 @@ def survey(
         raise _check.too_many_columns(rows.d)
     counted = max(capacity, structure.COUNTED_ROWS)
     sizes = {
-        "anchors": capacity,
+        "first": capacity if kind == "first" else 0,
         "scored": n_scored,
         "fitted": fit_rows or 0,
         "searched": 0 if search_rows is None else search_rows(2**62),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,9 @@ import numpy as np
 import scipy.sparse
 
 from . import _check
-from ._arrays import Array, Space, to_numpy
+from ._arrays import Array, Space, sender, take_rows, to_numpy
 from ._progress import Progress
-from .blocks import Block, Rows
+from .blocks import Block, Rows, indicators
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""
@@ -307,24 +308,41 @@ class Stream(Rows):
         return Block(xp.concat([block.X for block in blocks], axis=0), None, joined_weights(self.space, blocks), 0)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
-        """One pass over the source, which is read ahead in a thread of its own if reading takes time."""
+        """One pass over the source, which is read ahead in a thread of its own if reading, or copying to a GPU, takes
+        time."""
         self.passes += 1
-        step, start = self.rows_per_block(width), 0
-        pieces = self.source.read()
-        for piece in ahead(pieces) if self.source.slow else pieces:
-            if not self.checked:
-                _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
-            for a in range(0, piece.X.shape[0], step):
-                part = slice(a, min(a + step, piece.X.shape[0]))
-                self.progress.update(label, start, self.n)
-                yield self._piece(piece, part, start)
-                start += part.stop - part.start
+        start = 0
+        parts = self._parts(self.rows_per_block(width))
+        for piece, X, ready in ahead(parts) if self.source.slow or self.space.is_cuda else parts:
+            ready()
+            self.progress.update(label, start, self.n)
+            yield self._piece(piece, X, start)
+            start += int(X.shape[0])
         if start != self.n:
             raise ValueError(
                 f"The source gave {start} rows, but {self.n} when it was first read: it must give the same every time."
             )
         self.checked = True
         self.progress.update(label, self.n, self.n)
+
+    def _parts(self, step: int) -> Iterator[tuple[Piece, Array, Callable[[], None]]]:
+        """The source in parts of at most `step` rows: (part, its rows where they are wanted, what to call first)."""
+        for whole in self.source.read():
+            if not self.checked:
+                _check.check_piece(whole.X, whole.where, self.source.columns, self.name)
+            for a in range(0, whole.X.shape[0], step):
+                part = slice(a, min(a + step, whole.X.shape[0]))
+                piece = Piece(
+                    whole.X[part, :],
+                    None if whole.y is None else whole.y[part],
+                    None if whole.w is None else whole.w[part],
+                    partial(_from, whole.where, a),
+                )
+                if self.space.is_cuda and not scipy.sparse.issparse(piece.X):
+                    X, ready = sender(self.space.device)(piece.X.astype(self.dtype, copy=False))
+                    yield piece, X, ready
+                else:
+                    yield piece, self._dense(piece.X), _nothing
 
     def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
         """One pass that keeps the rows of all samples."""
@@ -333,7 +351,7 @@ class Stream(Rows):
         for block in self.blocks("taking samples"):
             at = wanted[np.searchsorted(wanted, block.start) :] - block.start
             at = at[at < block.X.shape[0]]
-            X.append(to_numpy(block.X)[at])
+            X.append(to_numpy(take_rows(block.X, at)))
             codes.append(None if block.codes is None else block.codes[at])
             targets.append(None if block.Z is None or block.codes is not None else to_numpy(block.Z)[at])
         return self._chosen(wanted, chosen, X, codes, targets)
@@ -359,29 +377,28 @@ class Stream(Rows):
             samples.append(sample)
         return samples
 
-    def _piece(self, piece: Piece, part: slice, start: int) -> Block:
-        X: Array = self._dense(piece.X[part, :])
-        w = None if piece.w is None else piece.w[part]
-        codes, Z = None, None
+    def _piece(self, piece: Piece, X: Array, start: int) -> Block:
+        w, codes, Z = piece.w, None, None
         if self.classes is not None:
-            codes = _check.codes_of(_need_target(piece)[part].reshape(-1), self.classes, piece.where)
-            Z = np.zeros((len(codes), self.n_classes), dtype=self.dtype)
-            Z[np.arange(len(codes)), codes] = 1.0
+            codes = _check.codes_of(_need_target(piece).reshape(-1), self.classes, piece.where)
+            Z = indicators(codes, self.n_classes, self.space, self.dtype)
         elif self.real:
-            Z = np.asarray(_need_target(piece)[part], dtype=np.float64).reshape(part.stop - part.start, -1)
+            Z = np.asarray(_need_target(piece), dtype=np.float64).reshape(int(X.shape[0]), -1)
+            Z = self.space.asarray(Z, self.dtype)
         unit = None if w is None else np.minimum(w, 1.0)
         if self.factor is not None and codes is not None:
             c = self.factor[codes]
             w, unit = (c if w is None else w * c), (c if unit is None else unit * c)
-        space = self.space
-        return Block(
-            X,
-            None if Z is None else space.asarray(Z, self.dtype),
-            None if w is None else space.asarray(w, "float64"),
-            start,
-            codes,
-            unit,
-        )
+        return Block(X, Z, None if w is None else self.space.asarray(w, "float64"), start, codes, unit)
+
+
+def _from(where: Callable[[int], str], first: int, row: int) -> str:
+    """The place of a row of a part that begins at `first`."""
+    return where(first + row)
+
+
+def _nothing() -> None:
+    return None
 
 
 def joined_weights(space: Space, blocks: list[Block]) -> Array:

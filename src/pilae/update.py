@@ -126,7 +126,8 @@ class UpdateMixin:
         output = copy.copy(head.output)
         output.moments, output.solved = head.output.moments.like(), False
         output.loo, output.scored_rows = None, None  # what is known of single rows stays here
-        new.head_ = LinearHead(head.hidden, output, head.calibration)
+        calibration = head.calibrated(self.multilabel_) if hasattr(self, "classes_") else None
+        new.head_ = LinearHead(head.hidden, output, calibration)
         new.loo_is_stale_ = True
         return new
 
@@ -230,10 +231,10 @@ class UpdateMixin:
 
     def _take_over(self: Any, moments: Moments, wider: Wider | None) -> None:
         """New sums, and new classes if there are any: a class that came late has an output of its own."""
-        self.head_.output.moments = moments
-        if wider is not None:
+        if wider is not None:  # a map knows the old classes only
+            self.head_.calibration = Calibration(self.head_.calibrated(self.multilabel_).temperature)
             self.classes_ = wider.classes
-            self.head_.calibration = Calibration(self.head_.calibration.temperature)  # a map knows the old classes only
+        self.head_.output.moments = moments
         self.head_.output.solved = False
         self.loo_is_stale_ = True
 
