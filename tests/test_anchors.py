@@ -130,3 +130,17 @@ def test_rows_passed_over_early_change_no_choice():
     for small, whole in zip(choose(500), choose(20_000), strict=True):
         np.testing.assert_allclose(small, whole, rtol=1e-12)
     assert len(choose(500)[0]) == 300
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_anchors_are_the_same_without_sorting_all_rows(seed):
+    rng = np.random.default_rng(seed)
+    n = 3000
+    keys = rng.integers(0, 2**63, n, dtype=np.uint64)[rng.integers(0, n, n)]
+    codes = rng.choice(4, n, p=[0.6, 0.3, 0.09, 0.01])
+    keeper = Spread(int(rng.integers(5, 600)), 4)
+    keeper.add(keys, codes, np.arange(n))
+    quick = keeper.rows()
+    keeper.settle()
+    keeper._quickly = lambda: None
+    np.testing.assert_array_equal(quick, keeper.rows())

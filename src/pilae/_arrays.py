@@ -317,7 +317,7 @@ def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray |
     xp, device = space_of(X)
     factors = [xp.asarray(o.view(np.int64), device=device) for o in odd]
     single = xp.astype(X, xp.float32) + 0.0  # -0.0 counts as 0.0
-    words = _swapped(xp.astype(single.view(xp.int32), xp.int64), 4)
+    words = xp.astype(_swapped(single).view(xp.int32), xp.int64) & 0xFFFFFFFF
     high = to_numpy(xp.sum(words * factors[0], axis=1)).view(np.uint64)
     if X.dtype == xp.float32:
         return high, None
@@ -325,7 +325,7 @@ def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray |
     different = single != x
     if not bool(xp.any(different)):
         return high, None
-    words = xp.where(different, _swapped(contiguous(x).view(xp.int64), 8), xp.zeros_like(words))
+    words = xp.where(different, _swapped(x).view(xp.int64), xp.zeros_like(words))
     return high, to_numpy(xp.sum(words * factors[1], axis=1)).view(np.uint64)
 
 
@@ -342,12 +342,11 @@ def _word_sums(x: np.ndarray, odd: list[np.ndarray]) -> tuple[np.ndarray, np.nda
     return high, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0)) @ odd[1]
 
 
-def _swapped(words: Array, count: int) -> Array:
-    """The lowest `count` bytes of int64 numbers in reverse order, the others zero."""
-    swapped = words & 0xFF
-    for k in range(1, count):
-        swapped = (swapped << 8) | ((words >> (8 * k)) & 0xFF)
-    return swapped
+def _swapped(x: Array) -> Array:
+    """The bytes of x, those of each number in reverse order."""
+    xp = namespace(x)
+    each = contiguous(x).view(xp.uint8).reshape((*x.shape, -1))
+    return contiguous(xp.flip(each, axis=-1)).reshape((x.shape[0], -1))
 
 
 def pieces(x: np.ndarray) -> Iterator[slice]:

@@ -415,10 +415,33 @@ def check_piece_targets(y: np.ndarray, labels: bool, where: Callable[[int], str]
         raise ValueError(f"{where(row)}: the target {y[row]!r} is no class; for real targets use PILAERegressor.")
 
 
+def _small_integers(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "iu" and len(labels) > 0 and int(labels.max()) - int(labels.min()) < 2**16
+
+
+def label_masses(labels: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct labels of positive weight, and the weight of each."""
+    if weight is not None:
+        labels, weight = labels[weight > 0], weight[weight > 0]
+    if _small_integers(labels):
+        low = labels.min()
+        mass = np.bincount(labels - low, weights=weight)
+        there = np.flatnonzero(mass)
+        return there.astype(labels.dtype) + low, mass[there].astype(np.float64)
+    classes, inverse = np.unique(labels, return_inverse=True)
+    return classes, np.bincount(inverse, weights=weight, minlength=len(classes)).astype(np.float64)
+
+
 def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
     """Places of labels among the classes."""
     labels = labels.astype(classes.dtype, copy=False) if labels.dtype.kind == "O" else labels
-    codes = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+    if _small_integers(labels) and _small_integers(classes):  # looked up: sorting takes longer than a pass on a GPU
+        low = int(classes[0])
+        table = np.zeros(int(classes[-1]) - low + 1, np.int64)
+        table[classes - low] = np.arange(len(classes))
+        codes = table[np.clip(labels, low, int(classes[-1])) - low]
+    else:
+        codes = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     unknown = classes[codes] != labels
     if unknown.any():
         row = int(np.argmax(unknown))

@@ -7,6 +7,8 @@ asked for.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from ._arrays import Array, word_sums
@@ -18,6 +20,10 @@ _ALL = np.uint64(2**64 - 1)
 
 CACHED_NUMBERS = 2**14
 """Row keys are made of pieces of about this many numbers, which stay in the processor's cache."""
+
+
+WAITING_ROWS = 2**17
+"""Offers that are collected before they are sorted."""
 
 
 def row_keys(X: Array, seed: int) -> np.ndarray:
@@ -40,11 +46,17 @@ def row_keys(X: Array, seed: int) -> np.ndarray:
     return keys
 
 
-def _mix(key: np.ndarray) -> np.ndarray:
+def _mix(keys: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64: every input bit reaches every output bit."""
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
+    mixed = keys.copy()
+    for start in range(0, len(mixed), CACHED_NUMBERS):
+        key = mixed[start : start + CACHED_NUMBERS]
+        key ^= key >> np.uint64(30)
+        key *= np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(27)
+        key *= np.uint64(0x94D049BB133111EB)
+        key ^= key >> np.uint64(31)
+    return mixed
 
 
 def _mix_high(keys: np.ndarray) -> np.ndarray:
@@ -68,7 +80,7 @@ class _Keeper:
             keys, columns = keys[~hopeless], tuple(column[~hopeless] for column in columns)
         self.kept.append((keys, *columns))
         self.waiting += len(keys)
-        if self.waiting > max(self.capacity, 8192):
+        if self.waiting > max(self.capacity, WAITING_ROWS):
             self.settle()
 
     def merge(self, other: _Keeper) -> None:
@@ -137,9 +149,30 @@ class Spread(_Keeper):
             return None
         return keys > self.limits[codes]
 
+    def _quickly(self) -> tuple[np.ndarray, ...] | None:
+        """The places that are needed without sorting all rows; None where that is not certain to be enough."""
+        columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+        keys, codes = columns[:2]
+        if len(keys) <= 4 * self.count:
+            return None
+        counts = np.bincount(codes)
+        share = 2 * self.count // int(np.count_nonzero(counts)) + 64  # a class will hardly need more places
+        by_class = np.argsort(codes.astype(np.min_scalar_type(len(counts))), kind="stable")
+        near = []
+        for members in np.split(by_class, np.cumsum(counts)[:-1]):
+            small = np.partition(keys[members], share)[share] if len(members) > share else _ALL
+            near.append(members[keys[members] <= small])
+        chosen = np.sort(np.concatenate(near))
+        places = Spread._reduce(copy.copy(self), *(column[chosen] for column in columns))
+        have = np.bincount(places[1], minlength=len(counts))
+        turns = have[counts > share].min(initial=len(keys))  # so many are complete in every class
+        whole = int(np.minimum(have, turns).sum())
+        enough = len(np.unique(places[0][:whole])) >= self.count
+        return tuple(column[:whole] for column in places) if enough else None
+
     def rows(self) -> np.ndarray:
         """Row numbers of the first `count` distinct rows, in order."""
-        keys, _, index = self.settle()
+        keys, _, index = self._quickly() or self.settle()
         for kept in (2 * self.count, len(keys)):  # a row under several labels is rare
             _, first = np.unique(keys[:kept], return_index=True)
             if len(first) >= self.count:
@@ -212,6 +245,7 @@ class Sample(_Keeper):
         return index[order], weight[order], unit[order]
 
 
-def with_targets(keys: np.ndarray, target_keys: np.ndarray) -> np.ndarray:
-    """Keys of (row, target) pairs: equal only where both are."""
-    return _mix_high(keys) ^ _mix_high(target_keys ^ _TARGET_SALT)
+def with_targets(keys: np.ndarray, target_keys: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
+    """Keys of (row, target) pairs: equal only where both are. With `codes` target_keys[codes] are those of the rows."""
+    salted = _mix_high(target_keys ^ _TARGET_SALT)
+    return _mix_high(keys) ^ (salted if codes is None else salted[codes])

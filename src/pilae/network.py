@@ -137,13 +137,22 @@ def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
     n = len(keys)
     columns = (
         keys,
-        keys if block.Z is None else with_targets(keys, row_keys(block.Z, seed)),
+        _with_targets(keys, block, seed),
         np.zeros(n, np.int64) if block.codes is None else block.codes,
         np.arange(block.start, block.start + n),
         np.ones(n) if block.w is None else to_numpy(block.w),
         np.ones(n) if block.unit is None else block.unit,
     )
     return columns if block.w is None else tuple(column[columns[4] > 0] for column in columns)
+
+
+def _with_targets(keys: np.ndarray, block: Block, seed: int) -> np.ndarray:
+    if block.Z is None:
+        return keys
+    if block.codes is None:
+        return with_targets(keys, row_keys(block.Z, seed))
+    classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), seed)  # the rows of Z are among these
+    return with_targets(keys, classes, block.codes)
 
 
 def rows_to_score(rows: Rows, seed: int, count: int) -> Rows:
@@ -195,14 +204,16 @@ def survey(
     n_scored: int = 0,
     fit_rows: int | None = None,
     search_rows: Callable[[int], int] | None = None,
+    count_all: bool = True,
 ) -> Survey:
     """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
 
-    How many rows to search on may depend on the number of distinct ones; it must not fall as that grows.
+    How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
+    `count_all` these are counted only as far as the anchors go.
     """
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
-    counted = max(capacity, structure.COUNTED_ROWS)
+    counted = max(capacity, structure.COUNTED_ROWS) if count_all else capacity
     sizes = {
         "first": capacity if kind == "first" else 0,
         "scored": n_scored,

@@ -120,6 +120,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         scored_rows(wanted),
         params.fit_rows,
         _rows_of_last_round if searching else None,
+        searching or not fixed_width or params.growth != "loo",
     )
     available = int(found.anchors.shape[0]) - (params.head_anchors == "pairs")
     if params.head == "shln" and fixed_width and wanted > available:

@@ -6,6 +6,7 @@ nothing but blocks and small samples is ever held.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from . import _check
-from ._arrays import Array, Space, sender, take_rows, to_numpy
+from ._arrays import Array, Space, sender, to_numpy
 from ._progress import Progress
 from .blocks import Block, Rows, indicators
 
@@ -315,20 +316,20 @@ class Stream(Rows):
         parts = self._parts(self.rows_per_block(width))
         for piece, X, ready in ahead(parts) if self.source.slow or self.space.is_cuda else parts:
             ready()
+            # one look at a sum on the GPU instead of a pass over the host's memory
+            if self.space.is_cuda and not self.checked and not math.isfinite(float(self.space.xp.sum(X))):
+                _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
             self.progress.update(label, start, self.n)
             yield self._piece(piece, X, start)
             start += int(X.shape[0])
-        if start != self.n:
-            raise ValueError(
-                f"The source gave {start} rows, but {self.n} when it was first read: it must give the same every time."
-            )
+        self._check_count(start)
         self.checked = True
         self.progress.update(label, self.n, self.n)
 
     def _parts(self, step: int) -> Iterator[tuple[Piece, Array, Callable[[], None]]]:
         """The source in parts of at most `step` rows: (part, its rows where they are wanted, what to call first)."""
         for whole in self.source.read():
-            if not self.checked:
+            if not self.checked and not self.space.is_cuda:
                 _check.check_piece(whole.X, whole.where, self.source.columns, self.name)
             for a in range(0, whole.X.shape[0], step):
                 part = slice(a, min(a + step, whole.X.shape[0]))
@@ -345,16 +346,30 @@ class Stream(Rows):
                     yield piece, self._dense(piece.X), _nothing
 
     def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
-        """One pass that keeps the rows of all samples."""
+        """One pass that keeps the rows of all samples; the others are not even looked at."""
+        self.passes += 1
         wanted = np.unique(np.concatenate([which[0] for which in chosen]))
         X, codes, targets = [], [], []
-        for block in self.blocks("taking samples"):
-            at = wanted[np.searchsorted(wanted, block.start) :] - block.start
-            at = at[at < block.X.shape[0]]
-            X.append(to_numpy(take_rows(block.X, at)))
-            codes.append(None if block.codes is None else block.codes[at])
-            targets.append(None if block.Z is None or block.codes is not None else to_numpy(block.Z)[at])
+        start = 0
+        pieces = self.source.read()
+        for piece in ahead(pieces) if self.source.slow else pieces:
+            self.progress.update("taking samples", start, self.n)
+            n = int(piece.X.shape[0])
+            at = wanted[slice(*np.searchsorted(wanted, [start, start + n]))] - start
+            rows = piece.X[at, :]
+            X.append((rows.toarray() if scipy.sparse.issparse(rows) else rows).astype(self.dtype, copy=False))
+            y = _need_target(piece)[at] if self.real or self.classes is not None else np.empty(0)
+            codes.append(None if self.classes is None else _check.codes_of(y.reshape(-1), self.classes, piece.where))
+            targets.append(np.asarray(y, dtype=np.float64).reshape(len(at), -1) if self.real else None)
+            start += n
+        self._check_count(start)
         return self._chosen(wanted, chosen, X, codes, targets)
+
+    def _check_count(self, n: int) -> None:
+        if n != self.n:
+            raise ValueError(
+                f"The source gave {n} rows, but {self.n} when it was first read: it must give the same every time."
+            )
 
     def _chosen(
         self, wanted: np.ndarray, chosen: list[tuple[np.ndarray, ...]], X: list, codes: list, targets: list
@@ -468,8 +483,8 @@ def read_targets(source: Source, *, labels: bool | None, name: str) -> FirstRead
     pieces = source.read(targets_only=True)
     for piece in ahead(pieces) if source.slow else pieces:
         n = int(piece.X.shape[0])
-        w = np.ones(n) if piece.w is None else piece.w
-        _check.check_piece_weight(w, piece.where)
+        if piece.w is not None:
+            _check.check_piece_weight(piece.w, piece.where)
         classes: np.ndarray = np.empty(0)
         mass: np.ndarray = np.empty(0)
         n_outputs = 0
@@ -484,9 +499,8 @@ def read_targets(source: Source, *, labels: bool | None, name: str) -> FirstRead
             _check.check_piece_targets(y, labels, piece.where, name)
             n_outputs = 1 if y.ndim == 1 else y.shape[1]
         if labels:
-            classes, inverse = np.unique(y[w > 0], return_inverse=True)
-            mass = np.bincount(inverse, weights=w[w > 0], minlength=len(classes))
-        readings.append(FirstReading(n, float(w.sum()), classes, mass, n_outputs))
+            classes, mass = _check.label_masses(y, piece.w)
+        readings.append(FirstReading(n, n if piece.w is None else float(piece.w.sum()), classes, mass, n_outputs))
     return gather(readings, labels=bool(labels))
 
 
