@@ -22,8 +22,8 @@ CACHED_NUMBERS = 2**14
 """Row keys are made of pieces of about this many numbers, which stay in the processor's cache."""
 
 
-WAITING_ROWS = 2**17
-"""Offers that are collected before they are sorted."""
+WAITING_ROWS = 2**13
+"""Offers that are collected before they are sorted; those of one block may be more."""
 
 
 def row_keys(X: Array, seed: int) -> np.ndarray:
@@ -80,7 +80,7 @@ class _Keeper:
             keys, columns = keys[~hopeless], tuple(column[~hopeless] for column in columns)
         self.kept.append((keys, *columns))
         self.waiting += len(keys)
-        if self.waiting > max(self.capacity, WAITING_ROWS):
+        if len(self.kept) > 1 and self.waiting > max(self.capacity, WAITING_ROWS):
             self.settle()
 
     def merge(self, other: _Keeper) -> None:
