@@ -141,7 +141,7 @@ def check_layer(estimator: Any) -> None:
 
 def check_running(estimator: Any) -> None:
     """Where and how to compute."""
-    check_count(estimator, "fit_rows", (None,), low=2)
+    check_count(estimator, "fit_rows", (None, "auto") if hasattr(estimator, "head") else (None,), low=2)
     check_choice(estimator, "dtype", (None, "float32", "float64"))
     check_count(estimator, "block_rows", ("auto",))
     if estimator.device is not None and not isinstance(estimator.device, str):

@@ -296,8 +296,10 @@ default="auto"
         standardises unless the columns share one scale (see `StackedPILAE`).
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, times sample_weight. "balanced" gives every class the same total.
-    fit_rows : int or None, default=None
-        Rows the autoencoder layers are fitted on; the head always sees all.
+    fit_rows : int, "auto" or None, default=None
+        Rows the autoencoder layers are fitted on (None: all); the head always sees all. "auto" takes 10,000, or ten for
+        each column, if layers fitted on half of those have the same leave-one-out error to within its standard error,
+        and all rows otherwise.
     device : str or None, default=None
         Move blocks to this torch device ("cuda"); None computes where X lives.
     dtype : {None, "float32", "float64"}, default=None

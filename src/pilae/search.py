@@ -13,7 +13,7 @@ import copy
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,6 +63,12 @@ def _size_of_last_round(distinct: int) -> Round:
 def _rows_of_last_round(distinct: int) -> int:
     return _size_of_last_round(distinct).rows
 
+
+FITTED_ROWS = 10_000
+"""fit_rows="auto" tries to do with so many rows for the autoencoders, or ten for each column."""
+
+FITTED_WIDTH = 1000
+"""Neurons of the head that judges whether they are enough."""
 
 WORTH_REFINING = 1.1
 """A deeper network is refined if its loss is within this factor of the lowest so far."""
@@ -118,7 +124,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         params.anchors,
         capacity,
         scored_rows(wanted),
-        params.fit_rows,
+        max(FITTED_ROWS, 10 * rows.d) if params.fit_rows == "auto" else params.fit_rows,
         _rows_of_last_round if searching else None,
         searching or not fixed_width or params.growth != "loo",
     )
@@ -130,6 +136,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         rows.progress.end_of_stages()
     else:
         plan, near, table = _fixed_plan(params, found), None, []
+    if params.fit_rows == "auto" and found.fitted is not None and not _half_is_enough(params, found.fitted, seed, plan):
+        found = replace(found, fitted=None)
     builder = _Builder(params, rows, found, seed, products=_products(params, rows, searching))
     grower = builder.grow(plan)
     if not searching and _head_encoder_ridge(params) == "auto":
@@ -137,6 +145,23 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
     head = builder.head(grower, plan, y, fit_params, near)
     rows.passes = grower.passes
     return Result(grower.network, head, table)
+
+
+def _half_is_enough(params: Any, rows: Rows, seed: int, plan: Plan) -> bool:
+    """Whether layers fitted on half of a sample give the leave-one-out error of layers fitted on all of it, to within
+    its standard error: then more rows than the sample would change less still."""
+    if plan.depth == 0:
+        return True
+    width = min(FITTED_WIDTH, rows.n // 5)
+    plan, capacity = plan._replace(head="shln"), max(width + 1, structure.width_bound(params.width, rows.d))
+    errors = []
+    for count in (rows.n // 2, None):
+        found = survey(rows, seed, params.anchors, capacity, LAST_ROUND.scored, count)
+        builder = _Builder(params, rows, found, seed, hold=True)
+        scores = builder.linear(builder.grow(plan), plan, width, params.ridge).output.loo
+        errors.append(scores.row_errors(builder.scale))
+    change = float(np.average(errors[0] - errors[1], weights=scores.chooser))
+    return change < scores.standard_error(errors[1])
 
 
 def _head_encoder_ridge(params: Any) -> float | str:
