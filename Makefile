@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint format bench bench-scale clean
+.PHONY: demo test test-all lint format bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -40,9 +40,20 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/dev
+	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.paper_network
 	$(BIN)/python -m benchmarks.tabular
 	$(BIN)/python -m benchmarks.render
+
+# other libraries live in an environment of their own
+.venv-peers/done: benchmarks/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet -e . -r benchmarks/peers.txt
+	touch $@
+
+bench-peers: .venv-peers/done
+	.venv-peers/bin/python -m benchmarks.peers
+	.venv-peers/bin/python -m benchmarks.render
 
 bench-scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks.scale
@@ -50,4 +61,4 @@ bench-scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks.render
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,6 +1,7 @@
 """Write the measured tables into README.md from benchmarks/results/*.json: python -m benchmarks.render"""
 
 import json
+import math
 from pathlib import Path
 
 from benchmarks.machine import RESULTS
@@ -115,11 +116,101 @@ def scale() -> str:
     return "\n".join(lines)
 
 
+def peers() -> str:
+    """Time to accuracy on MNIST."""
+    results = json.loads((RESULTS / "peers.json").read_text())
+    machine = results["machine"]
+    rows: list[tuple[float, str]] = []
+    for name, case in results["methods"].items():
+        if "error" in case:
+            rows.append((math.inf, f"| {name} | - | - | - | - | {case['error']} |"))
+            continue
+        memory = f"{case['peak_megabytes'] * 2**20 / 1e9:.1f} GB"
+        for k, fit in enumerate(case.get("epochs", [case]), 1):
+            label = f"{name}, {k} epoch{'s' if k > 1 else ''}" if "epochs" in case else name
+            label = f"**{label}**" if name.startswith("pilae") else label
+            rows.append(
+                (
+                    fit["gemm"],
+                    f"| {label} | {fit['test_accuracy']:.4f} | {fit['seconds']:.1f} | {fit['gemm']:.1f} | {memory} |",
+                )
+            )
+    lines = ["| method | test accuracy | seconds | in GEMM | peak memory |", "| --- | --- | --- | --- | --- |"]
+    lines += [line for _, line in sorted(rows)]
+    lines += [
+        "",
+        f"Made by `make bench-peers` on {machine['cores']} cores of {machine['cpu']}, at "
+        f"{commits({'machine': machine, 'cases': results['methods']})}.",
+    ]
+    return "\n".join(lines)
+
+
+def speed() -> str:
+    results = json.loads((RESULTS / "speed.json").read_text())
+    cases, machine = results["cases"], results["machine"]
+    lines = [
+        "| fit | seconds | in GEMM | of its own products | rows a second | peak memory | test accuracy |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, case in cases.items():
+        if "gemm" not in case:
+            continue
+        own = f"{case['of_its_products']:.2f}" if "of_its_products" in case else "-"
+        accuracy = "-" if case["test_accuracy"] is None else f"{case['test_accuracy']:.4f}"
+        lines.append(
+            f"| {name} | {case['seconds']:.1f} | {case['gemm']:.1f} | {own} | {case['rows_per_second']:,.0f} | "
+            f"{case['peak_megabytes'] * 2**20 / 1e9:.2f} GB | {accuracy} |"
+        )
+    lines += ["", "| small things | |", "| --- | --- |"]
+    for name in ("iris", "prediction, paper's network", "import"):
+        for what, value in cases[name].items():
+            if what != "commit":
+                shown = f"{value:,.0f}" if value > 100 else f"{value:.2f}"
+                lines.append(f"| {name}: {what.replace('_', ' ')} | {shown} |")
+    lines += [
+        "",
+        f"Made by `python -m benchmarks.speed` on {machine['cores']} cores of {machine['cpu']}, at {commits(results)}.",
+    ]
+    return "\n".join(lines)
+
+
+def gpu() -> str:
+    results = json.loads((RESULTS / "gpu.json").read_text())
+    machine, rates = results["machine"], results["rates"]
+    lines = [
+        "| the paper's network on MNIST | rows on the card | rows in NumPy | test accuracy |",
+        "| --- | --- | --- | --- |",
+    ]
+    for width in (4000, 10_000):
+        case = results[f"paper's network, head {width}"]
+        here, there = case["on the card"], case["from NumPy"]
+        lines.append(
+            f"| head {width:,} | {here['milliseconds']:.0f} ms | {there['milliseconds']:.0f} ms | "
+            f"{here['test_accuracy']:.4f} |"
+        )
+    stream = results["streamed"]
+    lines += [
+        "",
+        f"Streamed from host memory, {stream['rows']:,} rows of 100 float32 columns: {stream['seconds']:.1f} s; "
+        + ", ".join(f"{name} at {rate:.0f} GB/s" for name, rate in stream["GB/s by pass"].items())
+        + f" (pinned copies: {rates['pinned copy, GB/s']:.0f} GB/s).",
+        "Products of 8,000 x 8,000 matrices: "
+        f"{rates['torch.float32 product, TFLOP/s']:.0f} TFLOP/s in float32, "
+        f"{rates['torch.float64 product, TFLOP/s']:.0f} in float64. Outputs agree with those of NumPy to "
+        f"{results['agreement']['largest relative difference']:.0e} (float64).",
+        f"Made by `python -m benchmarks.gpu` on one {machine['gpu']} with {machine['cores']} processor cores, at "
+        f"commit {machine['commit']}.",
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     README.write_text(between(README.read_text(), "paper_network", paper_network()))
     tables = RESULTS.parent / "README.md"
-    text = between(tables.read_text(), "tabular", tabular())
-    tables.write_text(between(text, "scale", scale()))
+    text = tables.read_text()
+    for name, table in (("tabular", tabular), ("scale", scale), ("speed", speed), ("peers", peers), ("gpu", gpu)):
+        text = between(text, name, table())
+    tables.write_text(text)
 
 
 if __name__ == "__main__":

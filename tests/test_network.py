@@ -5,9 +5,9 @@ import pytest
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, network
-from pilae._arrays import NUMPY
+from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae.blocks import Rows
-from pilae.network import Seen
+from pilae.network import Seen, survey
 from pilae.search import Products, _products
 
 X, Y = blobs(n=600, d=8)
@@ -70,3 +70,19 @@ def test_float32_products_agree_with_float64_ones():
     single, double = (PILAEClassifier(**params).fit(X.astype(kind), Y) for kind in ("float32", "float64"))
     close(single.decision_function(X.astype("float32")), double.decision_function(X), "float32", condition=100)
     assert [layer.rank for layer in single.layers_] == [layer.rank for layer in double.layers_]
+
+
+def test_rows_are_chosen_where_they_are(library):
+    rng = np.random.default_rng(0)
+    many = rng.standard_normal((2000, 5))[rng.integers(0, 2000, 3000)]  # with repeats
+    codes = np.where(rng.random(3000) < 0.02, 2, np.arange(3000) % 2)
+
+    def choices(X, space):
+        rows = Rows(X, space, codes=codes, n_classes=3, block_rows=150)
+        found = survey(rows, 0, "spread", 40, 60, 80, lambda distinct: 70, count_all=False)
+        chosen = [found.scored, found.fitted, found.searched]
+        return [to_numpy(found.anchors), *(sample.numbers for sample in chosen), *(sample.weight for sample in chosen)]
+
+    X = library(many)
+    for here, there in zip(choices(many, NUMPY), choices(X, space_of(X)), strict=True):
+        np.testing.assert_array_equal(here, there)

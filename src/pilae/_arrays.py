@@ -180,6 +180,11 @@ def is_foreign(x: Any) -> bool:
     return compat.is_array_api_obj(x) and not isinstance(x, (np.ndarray, np.generic))
 
 
+def is_tensor(x: Any) -> bool:
+    """True for arrays of torch and CuPy, whose bits can be read where they are."""
+    return bool(compat.is_torch_array(x) or compat.is_cupy_array(x))
+
+
 def space_of(x: Any) -> Space:
     """Namespace and device of x; lists, DataFrames and sparse matrices count as NumPy."""
     return Space(compat.array_namespace(x), compat.device(x)) if is_foreign(x) else NUMPY
@@ -305,20 +310,21 @@ def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
     return rows.T
 
 
-def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-    """For each row, sums modulo 2**64 of its entries' bytes times numbers: uint64 in NumPy, X stays where it is.
+def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[Array, Array | None]:
+    """For each row, sums modulo 2**64 of its entries' bytes times numbers: uint64 in NumPy; in torch and CuPy, where X
+    is, the int64 of the same bits.
 
     The first sum is of the bytes of float32(X) times odd[0], the second of those of X times odd[1] where float32 does
     not hold it (None if it holds all). Byte order is reversed because sums modulo 2**64 only carry upwards: values that
     differ in their sign or exponent alone must differ in low bits.
     """
-    if not compat.is_torch_array(X) and not compat.is_cupy_array(X):
+    if not is_tensor(X):
         return _word_sums(to_numpy(X), odd)
     xp, device = space_of(X)
     factors = [xp.asarray(o.view(np.int64), device=device) for o in odd]
     single = xp.astype(X, xp.float32) + 0.0  # -0.0 counts as 0.0
     words = xp.astype(_swapped(single).view(xp.int32), xp.int64) & 0xFFFFFFFF
-    high = to_numpy(xp.sum(words * factors[0], axis=1)).view(np.uint64)
+    high = xp.sum(words * factors[0], axis=1)
     if X.dtype == xp.float32:
         return high, None
     x = xp.astype(X, xp.float64)
@@ -326,7 +332,7 @@ def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray |
     if not bool(xp.any(different)):
         return high, None
     words = xp.where(different, _swapped(x).view(xp.int64), xp.zeros_like(words))
-    return high, to_numpy(xp.sum(words * factors[1], axis=1)).view(np.uint64)
+    return high, xp.sum(words * factors[1], axis=1)
 
 
 def _word_sums(x: np.ndarray, odd: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:

@@ -8,14 +8,15 @@ asked for.
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, word_sums
+from ._arrays import Array, namespace, space_of, to_numpy, word_sums
 
-_SCORE_SALT = np.uint64(0x9E3779B97F4A7C15)
-_TARGET_SALT = np.uint64(0xD1B54A32D1920000)
-_LOW = np.uint64(0xFFFF)
+_SCORE_SALT = 0x9E3779B97F4A7C15
+_TARGET_SALT = 0xD1B54A32D1920000
+_LOW = 0xFFFF
 _ALL = np.uint64(2**64 - 1)
 
 CACHED_NUMBERS = 2**14
@@ -26,42 +27,76 @@ WAITING_ROWS = 2**13
 """Offers that are collected before they are sorted; those of one block may be more."""
 
 
-def row_keys(X: Array, seed: int) -> np.ndarray:
+def row_keys(X: Array, seed: int, *, stay: bool = False) -> Array:
     """One 64-bit key per row, from the float32 bytes of its entries and the seed.
 
     A sum of bits times random odd numbers modulo 2**64, then mixed. The lowest 16 bits come from what float32
     cannot hold: rows that differ only there are still different rows, and rounding to float32 hardly ever
     changes the order of the keys, so float32 and float64 copies of a table choose the same rows.
+
+    Keys are uint64 in NumPy. With `stay` those of rows in torch or CuPy stay there, as the int64 of the same bits.
     """
     rng = np.random.default_rng(seed)
     odd = [rng.integers(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1) for _ in range(2)]
-    keys = np.empty(int(X.shape[0]), dtype=np.uint64)
-    numbers = CACHED_NUMBERS if isinstance(X, np.ndarray) else 2**26
+    n, numbers = int(X.shape[0]), CACHED_NUMBERS if isinstance(X, np.ndarray) else 2**26
     step = max(16, numbers // max(1, int(X.shape[1])))
-    for start in range(0, len(keys), step):
-        part = slice(start, min(start + step, len(keys)))
-        words, beyond = word_sums(X[part, :], odd)
-        high = _mix(words + np.uint64(seed % 2**64)) & ~_LOW
-        keys[part] = high if beyond is None else high | (_mix(beyond) & _LOW)
-    return keys
+    keys = []
+    for start in range(0, max(n, 1), step):
+        words, beyond = word_sums(X[start : min(start + step, n), :], odd)
+        low, high = _masks(words)
+        key = _mix(words + _alike(seed, words)) & high
+        keys.append(key if beyond is None else key | (_mix(beyond) & low))
+    if isinstance(keys[0], np.ndarray):
+        return np.concatenate(keys)
+    whole = namespace(keys[0]).concat(keys)
+    return whole if stay else to_numpy(whole).view(np.uint64)
 
 
-def _mix(keys: np.ndarray) -> np.ndarray:
+def _alike(number: int, keys: Array) -> Any:
+    """A 64-bit number as it stands beside keys: unsigned in NumPy, else the signed one of the same bits."""
+    number %= 2**64
+    if isinstance(keys, np.ndarray):
+        return np.uint64(number)
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _masks(keys: Array) -> tuple[Any, Any]:
+    """Of the lowest 16 bits, and of the others."""
+    return _alike(_LOW, keys), _alike(~_LOW, keys)
+
+
+def _mix(keys: Array) -> Array:
     """The finaliser of splitmix64: every input bit reaches every output bit."""
+    first, second = _alike(0xBF58476D1CE4E5B9, keys), _alike(0x94D049BB133111EB, keys)
+    if not isinstance(keys, np.ndarray):
+        keys = (keys ^ (keys >> 30 & 2**34 - 1)) * first  # shifts of signed numbers bring ones in from the left
+        keys = (keys ^ (keys >> 27 & 2**37 - 1)) * second
+        return keys ^ (keys >> 31 & 2**33 - 1)
     mixed = keys.copy()
     for start in range(0, len(mixed), CACHED_NUMBERS):
         key = mixed[start : start + CACHED_NUMBERS]
         key ^= key >> np.uint64(30)
-        key *= np.uint64(0xBF58476D1CE4E5B9)
+        key *= first
         key ^= key >> np.uint64(27)
-        key *= np.uint64(0x94D049BB133111EB)
+        key *= second
         key ^= key >> np.uint64(31)
     return mixed
 
 
-def _mix_high(keys: np.ndarray) -> np.ndarray:
+def _mix_high(keys: Array) -> Array:
     """Mixed again, the lowest 16 bits aside: float32 and float64 copies of a row stay neighbours."""
-    return (_mix(keys & ~_LOW) & ~_LOW) | (keys & _LOW)
+    low, high = _masks(keys)
+    return (_mix(keys & high) & high) | (keys & low)
+
+
+def _in_order(keys: Array) -> Array:
+    """Signed numbers in the order of the keys, which count as unsigned."""
+    return keys ^ _alike(2**63, keys)
+
+
+def _in_order_here(limits: Any) -> Any:
+    """The same of NumPy's keys: int64."""
+    return (np.asarray(limits, np.uint64) ^ np.uint64(2**63)).view(np.int64)
 
 
 class _Keeper:
@@ -149,6 +184,12 @@ class Spread(_Keeper):
             return None
         return keys > self.limits[codes]
 
+    def hopeful(self, keys: Array, codes: Array) -> Array | None:
+        """Which of these keys, in torch or CuPy, may still be chosen; None: all."""
+        if self.limits is None:
+            return None
+        return _in_order(keys) <= space_of(keys).asarray(_in_order_here(self.limits))[codes]
+
     def _quickly(self) -> tuple[np.ndarray, ...] | None:
         """The places that are needed without sorting all rows; None where that is not certain to be enough."""
         columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
@@ -224,7 +265,13 @@ class Sample(_Keeper):
         return tuple(column[: self.capacity] for column in (distinct, first, total, units))
 
     def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> None:
-        self.add(_mix_high(keys ^ _SCORE_SALT), index, weight, unit)
+        self.add(_salted(keys), index, weight, unit)
+
+    def hopeful(self, keys: Array) -> Array | None:
+        """Which of these keys, in torch or CuPy, may still be chosen; None: all."""
+        if self.limit is None:
+            return None
+        return _in_order(_salted(keys)) <= _in_order_here(self.limit)
 
     def met_more_than(self, count: int) -> bool:
         """Whether there were more distinct keys than that (at most the capacity)."""
@@ -245,7 +292,13 @@ class Sample(_Keeper):
         return index[order], weight[order], unit[order]
 
 
-def with_targets(keys: np.ndarray, target_keys: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
+def _salted(keys: Array) -> Array:
+    return _mix_high(keys ^ _alike(_SCORE_SALT, keys))
+
+
+def with_targets(keys: Array, target_keys: np.ndarray, codes: Array | None = None) -> Array:
     """Keys of (row, target) pairs: equal only where both are. With `codes` target_keys[codes] are those of the rows."""
-    salted = _mix_high(target_keys ^ _TARGET_SALT)
+    salted = _mix_high(target_keys ^ np.uint64(_TARGET_SALT))
+    if not isinstance(keys, np.ndarray):
+        salted = space_of(keys).asarray(salted.view(np.int64))
     return _mix_high(keys) ^ (salted if codes is None else salted[codes])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array, Space, namespace, space_of, to_numpy
+from ._arrays import Array, Space, is_tensor, namespace, space_of, take_rows, to_numpy
 from .anchors import First, Sample, Spread, row_keys, with_targets
 from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
@@ -182,7 +184,7 @@ class _FirstPass:
         self.moments.add(block.X, None, block.w)
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
-        keys, pairs, codes, *rest = _offered(block, self.seed)
+        keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
         index = rest[0]
         self.spread.add(keys, codes, index)
         if self.first.capacity:
@@ -190,6 +192,28 @@ class _FirstPass:
         for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
             if sample.capacity:
                 sample.add_salted(which, *rest)
+
+    def _hopeful(self, block: Block) -> tuple[np.ndarray, ...] | None:
+        """What `_offered` gives, of those rows alone that may still be chosen, found where the rows are: on a GPU that
+        spares the host almost all the work. None where all may be, or where the host does it."""
+        if block.codes is None or block.w is not None or self.first.capacity or not is_tensor(block.X):
+            return None
+        keys, codes = row_keys(block.X, self.seed, stay=True), self.moments.space.asarray(block.codes.astype(np.int64))
+        classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), self.seed)
+        pairs = with_targets(keys, classes, codes)
+        masks = [self.spread.hopeful(keys, codes)]
+        offers = ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs))
+        masks += [sample.hopeful(which) for sample, which in offers if sample.capacity]
+        if any(mask is None for mask in masks):
+            return None
+        mask = functools.reduce(operator.or_, masks)
+        at = to_numpy(self.moments.space.xp.nonzero(mask)[0])
+        if len(at) < len(codes):
+            for keeper in (self.spread, self.scored, self.fitted, self.searched):
+                keeper.overflowed = True
+        chosen = tuple(to_numpy(take_rows(column, at)).view(np.uint64) for column in (keys, pairs))
+        ones = np.ones(len(at))
+        return *chosen, block.codes[at], block.start + at, ones, ones if block.unit is None else block.unit[at]
 
     def merge(self, other: _FirstPass) -> None:
         for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):
