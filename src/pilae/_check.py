@@ -435,16 +435,21 @@ def label_masses(labels: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndar
 def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
     """Places of labels among the classes."""
     labels = labels.astype(classes.dtype, copy=False) if labels.dtype.kind == "O" else labels
-    if _small_integers(labels) and _small_integers(classes):  # looked up: sorting takes longer than a pass on a GPU
-        low = int(classes[0])
-        table = np.zeros(int(classes[-1]) - low + 1, np.int64)
-        table[classes - low] = np.arange(len(classes))
-        codes = table[np.clip(labels, low, int(classes[-1])) - low]
+    if len(labels) and labels.dtype.kind in "iu" and _small_integers(classes):  # sorting would take longer than a pass
+        low, high = int(classes[0]), int(classes[-1])
+        if low <= int(labels.min()) and int(labels.max()) <= high:
+            if len(classes) == high - low + 1:
+                return labels - classes[0]
+            table = np.zeros(high - low + 1, np.int64)
+            table[classes - low] = np.arange(len(classes))
+            codes = table[labels - classes[0]]
+        else:
+            codes = np.zeros(len(labels), np.int64)  # some label is unknown
     else:
         codes = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     unknown = classes[codes] != labels
     if unknown.any():
-        row = int(np.argmax(unknown))
+        row = int(np.argmax(~np.isin(labels, classes)))
         raise ValueError(f"{where(row)}: the label {labels[row]!r} was not there when the source was first read.")
     return codes
 

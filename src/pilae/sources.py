@@ -314,20 +314,21 @@ class Stream(Rows):
         self.passes += 1
         start = 0
         parts = self._parts(self.rows_per_block(width))
-        for piece, X, ready in ahead(parts) if self.source.slow or self.space.is_cuda else parts:
+        for piece, codes, X, ready in ahead(parts) if self.source.slow or self.space.is_cuda else parts:
             ready()
             # one look at a sum on the GPU instead of a pass over the host's memory
             if self.space.is_cuda and not self.checked and not math.isfinite(float(self.space.xp.sum(X))):
                 _check.check_piece(piece.X, piece.where, self.source.columns, self.name)
             self.progress.update(label, start, self.n)
-            yield self._piece(piece, X, start)
+            yield self._piece(piece, codes, X, start)
             start += int(X.shape[0])
         self._check_count(start)
         self.checked = True
         self.progress.update(label, self.n, self.n)
 
-    def _parts(self, step: int) -> Iterator[tuple[Piece, Array, Callable[[], None]]]:
-        """The source in parts of at most `step` rows: (part, its rows where they are wanted, what to call first)."""
+    def _parts(self, step: int) -> Iterator[tuple[Piece, np.ndarray | None, Array, Callable[[], None]]]:
+        """The source in parts of at most `step` rows: (part, class numbers, rows where they are wanted, what to call
+        first)."""
         for whole in self.source.read():
             if not self.checked and not self.space.is_cuda:
                 _check.check_piece(whole.X, whole.where, self.source.columns, self.name)
@@ -339,11 +340,13 @@ class Stream(Rows):
                     None if whole.w is None else whole.w[part],
                     partial(_from, whole.where, a),
                 )
+                codes = None
+                if self.classes is not None:
+                    codes = _check.codes_of(_need_target(piece).reshape(-1), self.classes, piece.where)
                 if self.space.is_cuda and not scipy.sparse.issparse(piece.X):
-                    X, ready = sender(self.space.device)(piece.X.astype(self.dtype, copy=False))
-                    yield piece, X, ready
+                    yield piece, codes, *sender(self.space.device)(piece.X.astype(self.dtype, copy=False))
                 else:
-                    yield piece, self._dense(piece.X), _nothing
+                    yield piece, codes, self._dense(piece.X), _nothing
 
     def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
         """One pass that keeps the rows of all samples; the others are not even looked at."""
@@ -392,10 +395,9 @@ class Stream(Rows):
             samples.append(sample)
         return samples
 
-    def _piece(self, piece: Piece, X: Array, start: int) -> Block:
-        w, codes, Z = piece.w, None, None
-        if self.classes is not None:
-            codes = _check.codes_of(_need_target(piece).reshape(-1), self.classes, piece.where)
+    def _piece(self, piece: Piece, codes: np.ndarray | None, X: Array, start: int) -> Block:
+        w, Z = piece.w, None
+        if codes is not None:
             Z = indicators(codes, self.n_classes, self.space, self.dtype)
         elif self.real:
             Z = np.asarray(_need_target(piece), dtype=np.float64).reshape(int(X.shape[0]), -1)
