@@ -323,7 +323,7 @@ def word_sums(X: Array, odd: list[np.ndarray]) -> tuple[Array, Array | None]:
     xp, device = space_of(X)
     factors = [xp.asarray(o.view(np.int64), device=device) for o in odd]
     single = xp.astype(X, xp.float32) + 0.0  # -0.0 counts as 0.0
-    words = xp.astype(_swapped(single).view(xp.int32), xp.int64) & 0xFFFFFFFF
+    words = xp.astype(_swapped_words(single.view(xp.int32)), xp.int64) & 0xFFFFFFFF
     high = xp.sum(words * factors[0], axis=1)
     if X.dtype == xp.float32:
         return high, None
@@ -346,6 +346,12 @@ def _word_sums(x: np.ndarray, odd: list[np.ndarray]) -> tuple[np.ndarray, np.nda
     if not different.any():
         return high, None
     return high, np.where(different, x.view(np.uint64).byteswap(), np.uint64(0)) @ odd[1]
+
+
+def _swapped_words(words: Array) -> Array:
+    """int32 numbers with their bytes in reverse order: neighbours first, then halves."""
+    words = ((words & 0x00FF00FF) << 8) | ((words >> 8) & 0x00FF00FF)
+    return (words << 16) | ((words >> 16) & 0xFFFF)
 
 
 def _swapped(x: Array) -> Array:
