@@ -76,6 +76,7 @@ def test_rows_are_chosen_where_they_are(library):
     rng = np.random.default_rng(0)
     many = rng.standard_normal((2000, 5))[rng.integers(0, 2000, 3000)]  # with repeats
     codes = np.where(rng.random(3000) < 0.02, 2, np.arange(3000) % 2)
+    codes[:1500] %= 2  # the last class comes late
 
     def choices(X, space):
         rows = Rows(X, space, codes=codes, n_classes=3, block_rows=150)

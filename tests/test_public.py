@@ -67,6 +67,11 @@ def test_the_guide_runs():
     assert space["pooled"].score(space["X"], space["y"]) > 0.6
 
 
+def test_what_one_fit_found_can_be_given_to_the_next():
+    [block] = (ROOT / "docs/speed.md").read_text().split("```python\n")[1:]
+    exec(block.split("```")[0], {})
+
+
 def test_the_federated_example_gives_the_pooled_model(capsys):
     runpy.run_path(str(ROOT / "examples/federated.py"), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()

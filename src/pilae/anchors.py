@@ -184,9 +184,9 @@ class Spread(_Keeper):
             return None
         return keys > self.limits[codes]
 
-    def hopeful(self, keys: Array, codes: Array) -> Array | None:
-        """Which of these keys, in torch or CuPy, may still be chosen; None: all."""
-        if self.limits is None:
+    def hopeful(self, keys: Array, codes: Array, top: int) -> Array | None:
+        """Which of these keys, in torch or CuPy, may still be chosen; None: all. `top` is the largest class number."""
+        if self.limits is None or top >= len(self.limits):
             return None
         return _in_order(keys) <= space_of(keys).asarray(_in_order_here(self.limits))[codes]
 

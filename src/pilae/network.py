@@ -201,7 +201,7 @@ class _FirstPass:
         keys, codes = row_keys(block.X, self.seed, stay=True), self.moments.space.asarray(block.codes.astype(np.int64))
         classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), self.seed)
         pairs = with_targets(keys, classes, codes)
-        masks = [self.spread.hopeful(keys, codes)]
+        masks = [self.spread.hopeful(keys, codes, int(block.codes.max()))]
         offers = ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs))
         masks += [sample.hopeful(which) for sample, which in offers if sample.capacity]
         if any(mask is None for mask in masks):
