@@ -93,9 +93,7 @@ def swim(X, y):
     from swimnetworks import Dense, Linear
 
     targets = np.eye(10)[y]
-    hidden = Dense(
-        layer_width=5000, activation="relu", parameter_sampler="relu", sample_uniformly=False, random_seed=0
-    ).fit(X, targets)
+    hidden = Dense(layer_width=5000, activation="tanh", parameter_sampler="tanh", random_seed=0).fit(X, targets)
     output = Linear(regularization_scale=1e-6).fit(hidden.transform(X), targets)
     return lambda X_test: output.transform(hidden.transform(X_test)).argmax(axis=1)
 
