@@ -6,6 +6,7 @@ lacks (triangular solves, writing on a diagonal, reading the bits of a float) ar
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import threading
@@ -380,6 +381,22 @@ def gram(a: Array) -> Array:
         G[part, : part.stop] = a[:, part].mT @ a[:, : part.stop]
         G[:start, part] = G[part, :start].mT
     return G
+
+
+@contextlib.contextmanager
+def full_products(a: Array) -> Iterator[None]:
+    """Products of float32 tensors are made in float32 here, whatever the user allows elsewhere (TF32 has ten bits)."""
+    if not compat.is_torch_array(a) or a.dtype.itemsize != 4:
+        yield
+        return
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def column_sums(a: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import activate
 from .blocks import Block, Rows
-from .linalg import Gram, Triangle, TriangleSum, ridge_solve
+from .linalg import Gram, PrimalGram, Triangle, TriangleSum, ridge_solve
 from .moments import Moments
 
 
@@ -64,7 +64,7 @@ class Layer:
     weights: Array
     activation: str
     width: int
-    input_gram: Gram | int
+    input_gram: PrimalGram | int
     """The spectrum of the layer's input until somebody asks for its rank, then the rank."""
     reconstruction_error: float
     route: str
@@ -171,7 +171,7 @@ def fit_layer(
         weights=contiguous(space.asarray(factor * tied, rows.dtype)),
         activation=spec.activation,
         width=width,
-        input_gram=gram,
+        input_gram=gram if isinstance(gram, PrimalGram) else gram.rank,  # the others hold rows, and know it already
         reconstruction_error=error,
         route=route,
         decoder_route=decoder_route,

@@ -15,10 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._arrays import Array, Space, column_squares, column_sums, diagonal, gram, pieces
+from ._arrays import Array, Space, column_squares, column_sums, diagonal, full_products, gram, pieces
 
 FLOAT32_RIDGE = 1e-5
 """A Gram that gets at least this ridge, relative to its mean diagonal, may be made of float32 products."""
+
+
+SUMMED_ROWS = 8192
+"""Rows of one float32 product on a GPU, where blocks are large."""
 
 
 class Moments:
@@ -74,7 +78,13 @@ class Moments:
 
     def add(self, A: Array, B: Array = None, weight: Array = None, *, scratch: bool = False) -> None:
         """Add rows. `weight` is one non-negative number a row; None means 1 each. `scratch`: A may be overwritten."""
-        self._accumulate(self._of(A, B, weight, scratch), 1.0)
+        n = int(A.shape[0])
+        step = SUMMED_ROWS if self.product == "float32" and self.space.is_cuda else max(n, 1)
+        for start in range(0, max(n, 1), step):  # in float32 only so many rows are added up
+            part = slice(start, min(start + step, n))
+            b, w = (None if x is None else x[part] for x in (B, weight))
+            with full_products(A):
+                self._accumulate(self._of(A[part, :], b, w, scratch), 1.0)
 
     def remove(self, A: Array, B: Array = None, weight: Array = None) -> None:
         """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
