@@ -1,7 +1,7 @@
 """The paper's 784-705-634 network and the automatic one on MNIST and Fashion-MNIST: accuracy, time, memory; and
 equality over blocks.
 
-    PILAE_DATA=folder python -m benchmarks.paper_network
+    PILAE_DATA=folder python -m benchmarks.paper_network [case ...]
 
 Each case runs in its own process, so that peak memory is its own. Writes benchmarks/results/paper_network.json.
 """
@@ -94,20 +94,22 @@ def equality_case() -> dict:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:  # one case, for the parent below
-        case = sys.argv[1]
+    if len(sys.argv) == 3 and sys.argv[1] == "--one":  # for the parent below
+        case = sys.argv[2]
         print(json.dumps(equality_case() if case == "equality" else fit_case(*CASES[case])))
         return
     data_folder()
-    results = {"command": "python -m benchmarks.paper_network", "machine": describe(), "cases": {}}
-    for case in [*CASES, "equality"]:
-        out = subprocess.run([sys.executable, "-m", __spec__.name, case], capture_output=True, text=True)
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "paper_network.json"
+    results = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {"cases": {}}
+    results |= {"command": "python -m benchmarks.paper_network", "machine": describe()}
+    for case in sys.argv[1:] or [*CASES, "equality"]:
+        out = subprocess.run([sys.executable, "-m", __spec__.name, "--one", case], capture_output=True, text=True)
         if out.returncode:
             sys.exit(f"{case} failed:\n{out.stderr}")
         results["cases"][case] = json.loads(out.stdout) | {"commit": results["machine"]["commit"]}
         print(case, results["cases"][case], flush=True)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "paper_network.json").write_text(json.dumps(results, indent=2) + "\n")
+        path.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ SCORED_ROWS = 10_000
 """Most distinct rows scored by leave-one-out (all of them when there are fewer)."""
 
 SCORED_NUMBERS = 10**7
-"""Of wide heads fewer are scored, so that their features are so many numbers; never fewer than FEWEST_SCORED."""
+"""Of heads whose width is given fewer are scored where it is large: their features are so many numbers, but never fewer
+rows than FEWEST_SCORED. A search is judged on more."""
 
 FEWEST_SCORED = 2500
 
@@ -157,14 +158,14 @@ def _with_targets(keys: np.ndarray, block: Block, seed: int) -> np.ndarray:
     return with_targets(keys, classes, block.codes)
 
 
-def rows_to_score(rows: Rows, seed: int, count: int) -> Rows:
-    """So many rows for leave-one-out to be scored on, as `survey` finds them."""
+def rows_to_score(rows: Rows, seed: int) -> Rows:
+    """The rows that leave-one-out is scored on, as `survey` finds them."""
 
     def add(sample: Sample, block: Block) -> None:
         _, pairs, _, *rest = _offered(block, seed)
         sample.add_salted(pairs, *rest)
 
-    chosen = rows.total(partial(Sample, count), add, "rows to score")
+    chosen = rows.total(partial(Sample, SCORED_ROWS), add, "rows to score")
     return rows.samples([chosen.rows(by_key=True)])[0]
 
 

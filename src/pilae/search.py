@@ -28,7 +28,7 @@ from .layer import LayerSpec
 from .linalg import Gram, PrimalGram
 from .loo import Scored
 from .moments import FLOAT32_RIDGE, Moments
-from .network import LAYER_RIDGE, Grower, Network, Seen, Survey, input_gram, scored_rows, survey
+from .network import LAYER_RIDGE, SCORED_ROWS, Grower, Network, Seen, Survey, input_gram, scored_rows, survey
 from .scaling import Scaling
 from .structure import Plan
 
@@ -123,7 +123,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         seed,
         params.anchors,
         capacity,
-        scored_rows(wanted),
+        scored_rows(wanted) if fixed_width else SCORED_ROWS,
         max(FITTED_ROWS, 10 * rows.d) if params.fit_rows == "auto" else params.fit_rows,
         _rows_of_last_round if searching else None,
         searching or not fixed_width or params.growth != "loo",

@@ -31,7 +31,7 @@ from .head import (
 )
 from .layer import Layer, updated_layer
 from .moments import Moments
-from .network import Network, Seen, rows_to_score, scored_rows
+from .network import Network, Seen, rows_to_score
 
 
 class Wider(NamedTuple):
@@ -187,8 +187,7 @@ class UpdateMixin:
         rows, wider = self._new_rows(X, y, sample_weight, None)
         if wider is not None:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
-        count = scored_rows(int(head.output.coef.shape[0]))
-        scored = rows_to_score(rows, _check.seed_of(self.random_state), count)
+        scored = rows_to_score(rows, _check.seed_of(self.random_state))
         loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
         head.output.loo, head.output.scored_rows = loo, scored.numbers
         self._set_loo(loo)
