@@ -64,8 +64,8 @@ def data_folder() -> Path:
     folder = os.environ.get("PILAE_DATA")
     if not folder or not Path(folder).is_dir():
         sys.exit(
-            "Set PILAE_DATA to a folder with mnist.npz and fashion_mnist.npz "
-            "(arrays X_train, y_train, X_test, y_test), then run this again."
+            "Set PILAE_DATA to a folder with mnist.npz, fashion_mnist.npz, svhn_gray.npz (arrays X_train, y_train, "
+            "X_test, y_test) and the tables that benchmarks/tabular.py names (arrays X, y), then run this again."
         )
     return Path(folder)
 

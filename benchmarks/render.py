@@ -162,11 +162,12 @@ def speed() -> str:
             f"{case['peak_megabytes'] * 2**20 / 1e9:.2f} GB | {accuracy} |"
         )
     lines += ["", "| small things | |", "| --- | --- |"]
+    plain = {"rows_per_second": "rows a second", "of_its_products": "of its products"}
     for name in ("iris", "prediction, paper's network", "import"):
         for what, value in cases[name].items():
             if what != "commit":
                 shown = f"{value:,.0f}" if value > 100 else f"{value:.2f}"
-                lines.append(f"| {name}: {what.replace('_', ' ')} | {shown} |")
+                lines.append(f"| {name}: {plain.get(what, what)} | {shown} |")
     lines += [
         "",
         f"Made by `python -m benchmarks.speed` on {machine['cores']} cores of {machine['cpu']}, at {commits(results)}.",

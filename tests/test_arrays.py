@@ -1,6 +1,8 @@
 """The same code on every array library: same numbers, results stay where the input lives."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -145,3 +147,23 @@ def test_other_dtypes_at_prediction(library, head):
         H = stack.transform(library(X.astype(dtype)))
         assert library.owns(stack.inverse_transform(H))
     assert library.owns(stack.inverse_transform(library(library.numpy(H).astype(np.float32))))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_long_columns_of_float32_are_added_carefully(library, weighted):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40_000, 6)), rng.integers(0, 2, 40_000)
+    w = rng.integers(1, 4, 40_000) if weighted else None
+    params = {"depth": 0, "head_width": 60, "ridge": 1e-3, "head_encoder_ridge": 1.0}
+    expected = PILAEClassifier(**params).fit(X, y, w).decision_function(X[:100])
+    single = PILAEClassifier(**params).fit(library(X.astype(np.float32)), y, w)
+    found = library.numpy(single.decision_function(library(X[:100].astype(np.float32))))
+    assert np.abs(found - expected).max() < 2e-4
+
+
+def test_other_settings_of_torch_do_not_matter():
+    code = (
+        "import torch; torch.backends.cuda.matmul.fp32_precision = 'tf32'; from pilae import PILAEClassifier; "
+        "X = torch.randn(500, 5); PILAEClassifier(depth=0, head_width=20).fit(X, (X[:, 0] > 0).int())"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

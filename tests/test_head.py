@@ -239,3 +239,15 @@ def test_probabilities_are_calibrated_and_agree_with_predictions(library):
     bins = np.minimum((15 * confidence).astype(int), 14)
     ece = sum(abs(right[bins == b].mean() - confidence[bins == b].mean()) * np.mean(bins == b) for b in set(bins))
     assert ece < 0.03
+
+
+def test_small_spread_around_a_mean_keeps_its_digits_in_float32():
+    rng = np.random.default_rng(0)
+    k = rng.integers(-8, 9, size=(1000, 10)) / 2**14  # exact in float32 beside 20
+    y = (k[:, 0] + k[:, 1] > 0).astype(int)
+    params = {"depth": 0, "head_width": 100, "ridge": 1e-3, "input_scaling": "none"}
+    outputs = []
+    for offset in (0.0, 20.0):
+        X = (offset + k).astype(np.float32)
+        outputs.append(PILAEClassifier(**params, anchors="first").fit(X, y).decision_function(X))
+    assert np.abs(outputs[0] - outputs[1]).max() < 1e-2

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from helpers import blobs
+from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, scan_blocks, scan_csv, scan_parquet
 from pilae.sources import ahead
 
@@ -237,3 +237,39 @@ def test_blocks_that_do_not_agree_are_refused_in_a_sentence():
     multilabel = PILAEClassifier(**NETWORK).fit(X, np.c_[Y > 0, Y > 1].astype(int))
     with pytest.raises(ValueError, match="takes arrays only"):
         multilabel.partial_fit(scan_blocks([(X, Y)]))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([-100, 0, 100], np.int8),
+        np.array([-30_000, 5, 30_000], np.int16),
+        np.array([3, 4, 9], np.uint64),
+        np.array([3, 4, 5], np.uint64),
+        np.array([False, True, True]),
+    ],
+)
+def test_labels_of_every_integer_type(labels):
+    X, y = blobs(n=120)
+    y = labels[y]
+    params = {"depth": 0, "head_width": 20, "ridge": 1e-3}
+    source = scan_blocks([(X[:50], y[:50]), (X[50:], y[50:])])
+    model, expected = PILAEClassifier(**params).fit(source), PILAEClassifier(**params).fit(X, y)
+    assert model.classes_.tolist() == expected.classes_.tolist()
+    close(model.decision_function(X), expected.decision_function(X), condition=1e2)
+
+
+def test_a_longer_label_is_not_cut_to_a_known_one():
+    X, y = blobs(n=60)
+    names = np.array(["cat", "dog", "owl"], dtype=object)[y]
+    calls = []
+
+    def blocks():
+        calls.append(1)
+        later = names.copy()
+        if len(calls) > 2:  # the first looks at the columns, the second reads the labels
+            later[7] = "cats"
+        yield X, later
+
+    with pytest.raises(ValueError, match="row 7: the label 'cats' was not there"):
+        PILAEClassifier(depth=0, head_width=10).fit(scan_blocks(blocks))

@@ -415,42 +415,44 @@ def check_piece_targets(y: np.ndarray, labels: bool, where: Callable[[int], str]
         raise ValueError(f"{where(row)}: the target {y[row]!r} is no class; for real targets use PILAERegressor.")
 
 
-def _small_integers(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "iu" and len(labels) > 0 and int(labels.max()) - int(labels.min()) < 2**16
+def _small_integers(labels: np.ndarray) -> np.ndarray | None:
+    """Integer labels that lie close together, as int64; None where they are something else."""
+    if labels.dtype.kind not in "iu" or len(labels) == 0:
+        return None
+    low, high = int(labels.min()), int(labels.max())
+    return labels.astype(np.int64) if high - low < 2**16 and high < 2**63 else None
 
 
 def label_masses(labels: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels of positive weight, and the weight of each."""
     if weight is not None:
         labels, weight = labels[weight > 0], weight[weight > 0]
-    if _small_integers(labels):
-        low = labels.min()
-        mass = np.bincount(labels - low, weights=weight)
+    small = _small_integers(labels)
+    if small is not None:  # counted: sorting would take longer than a pass
+        low = small.min()
+        mass = np.bincount(small - low, weights=weight)
         there = np.flatnonzero(mass)
-        return there.astype(labels.dtype) + low, mass[there].astype(np.float64)
+        return there + low, mass[there].astype(np.float64)
     classes, inverse = np.unique(labels, return_inverse=True)
     return classes, np.bincount(inverse, weights=weight, minlength=len(classes)).astype(np.float64)
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
     """Places of labels among the classes."""
-    labels = labels.astype(classes.dtype, copy=False) if labels.dtype.kind == "O" else labels
-    if len(labels) and labels.dtype.kind in "iu" and _small_integers(classes):  # sorting would take longer than a pass
-        low, high = int(classes[0]), int(classes[-1])
-        if low <= int(labels.min()) and int(labels.max()) <= high:
-            if len(classes) == high - low + 1:
-                return labels - classes[0]
-            table = np.zeros(high - low + 1, np.int64)
-            table[classes - low] = np.arange(len(classes))
-            codes = table[labels - classes[0]]
-        else:
-            codes = np.zeros(len(labels), np.int64)  # some label is unknown
+    if labels.dtype.kind == "O":  # text of any length: a dtype with a length would cut it
+        labels = labels.astype(str if classes.dtype.kind == "U" else classes.dtype)
+    small, known = _small_integers(labels), _small_integers(classes)
+    if small is not None and known is not None and known[0] <= small.min() and small.max() <= known[-1]:
+        table = np.zeros(int(known[-1] - known[0]) + 1, np.int64)
+        table[known - known[0]] = np.arange(len(known))
+        codes = table[small - known[0]]
     else:
         codes = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
     unknown = classes[codes] != labels
     if unknown.any():
-        row = int(np.argmax(~np.isin(labels, classes)))
-        raise ValueError(f"{where(row)}: the label {labels[row]!r} was not there when the source was first read.")
+        row = int(np.argmax(unknown))
+        label = labels[row].item()
+        raise ValueError(f"{where(row)}: the label {label!r} was not there when the source was first read.")
     return codes
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
+from ._arrays import Array, cholesky, full_products, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .linalg import eigen_nonnegative
 
 EIGEN_WIDTH = 700
@@ -177,7 +177,9 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     rest: list[tuple[np.ndarray, ...]] = []
     for F, Z, w, unit, chooser in batches():
         z, least = to_numpy(Z), _least_left(F)
-        for out, (fit, h) in zip(outputs, _fits_and_leverages(factors, chosen, F), strict=True):
+        with full_products(F):
+            found = list(_fits_and_leverages(factors, chosen, F))
+        for out, (fit, h) in zip(outputs, found, strict=True):
             left = (1.0 - unit * (h + 1.0 / factors.weight))[:, None]
             known = left > least
             out.append(np.where(known, z - (z - mean - fit) / np.where(known, left, 1.0), mean))
@@ -287,7 +289,8 @@ def width_errors(
         n = int(q.shape[0])
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
-            parts.append(to_numpy(nested(q[part, :], r[part, :], units[part, :], 1.0 / weight)))
+            with full_products(q):
+                parts.append(to_numpy(nested(q[part, :], r[part, :], units[part, :], 1.0 / weight)))
     return np.concatenate(parts).astype(np.float64, copy=False)
 
 

@@ -21,8 +21,8 @@ FLOAT32_RIDGE = 1e-5
 """A Gram that gets at least this ridge, relative to its mean diagonal, may be made of float32 products."""
 
 
-SUMMED_ROWS = 8192
-"""Rows of one float32 product on a GPU, where blocks are large."""
+SUMMED_ROWS = 4096
+"""Rows of one float32 product outside NumPy: blocks are large on a GPU, and torch adds long columns less carefully."""
 
 
 class Moments:
@@ -79,10 +79,10 @@ class Moments:
     def add(self, A: Array, B: Array = None, weight: Array = None, *, scratch: bool = False) -> None:
         """Add rows. `weight` is one non-negative number a row; None means 1 each. `scratch`: A may be overwritten."""
         n = int(A.shape[0])
-        step = SUMMED_ROWS if self.product == "float32" and self.space.is_cuda else max(n, 1)
+        step = max(n, 1) if self.product == "float64" or isinstance(A, np.ndarray) else SUMMED_ROWS
         for start in range(0, max(n, 1), step):  # in float32 only so many rows are added up
             part = slice(start, min(start + step, n))
-            b, w = (None if x is None else x[part] for x in (B, weight))
+            b, w = (None if x is None else x[part, ...] for x in (B, weight))
             with full_products(A):
                 self._accumulate(self._of(A[part, :], b, w, scratch), 1.0)
 
@@ -232,7 +232,7 @@ class Moments:
         root = None if weight is None else xp.sqrt(weight)[:, None]
         a = self._shifted(A, self.shift_a, root, scratch)
         new.aa = gram(a) if self.full else column_squares(a)
-        new.sum_a = column_sums(a) if root is None else xp.astype(root[:, 0], a.dtype) @ a
+        new.sum_a = column_sums(a) if root is None else _weighted_sums(xp, a, root)
         if B is not None:
             b = self._shifted(B, self.shift_b, root, False)
             new.ab = a.mT @ b
@@ -316,3 +316,9 @@ class Moments:
 
 def _outer(u: Array, v: Array) -> Array:
     return u[:, None] * v[None, :]
+
+
+def _weighted_sums(xp, a: Array, root: Array) -> Array:
+    """sum_i w_i a_i from rows already multiplied by sqrt(w_i)."""
+    root = xp.astype(root, a.dtype)
+    return root[:, 0] @ a if isinstance(a, np.ndarray) else xp.sum(a * root, axis=0, dtype=xp.float64)

@@ -36,7 +36,7 @@ class Scaling:
 
     @classmethod
     def centring(cls, mean: Array) -> Scaling:
-        return cls(mean, space_of(mean).xp.ones_like(mean))
+        return Centring(mean, space_of(mean).xp.ones_like(mean))
 
     def is_mild(self) -> bool:
         """Whether means are of the size of the spread, so that taking them off after a product loses no digits."""
@@ -55,6 +55,14 @@ class Scaling:
             self.inverse,
         )
         return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
+
+
+@dataclass
+class Centring(Scaling):
+    """x - mean."""
+
+    def is_mild(self) -> bool:
+        return False  # it does not know the spread
 
 
 @dataclass
