@@ -402,8 +402,10 @@ def full_products(a: Array) -> Iterator[None]:
 
 
 def column_sums(a: Array) -> Array:
-    """Sums of the columns, as a product with ones: several times faster than a sum along the rows. In float32 only NumPy's
-    product adds carefully enough."""
+    """Sums of the columns, as a product with ones: several times faster than a sum along the rows.
+
+    In float32 only NumPy's product adds carefully enough.
+    """
     xp, device = space_of(a)
     if isinstance(a, np.ndarray) or a.dtype == xp.float64:
         return xp.ones(a.shape[0], dtype=a.dtype, device=device) @ a

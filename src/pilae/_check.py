@@ -420,7 +420,7 @@ def _small_integers(labels: np.ndarray) -> np.ndarray | None:
     if labels.dtype.kind not in "iu" or len(labels) == 0:
         return None
     low, high = int(labels.min()), int(labels.max())
-    return labels.astype(np.int64) if high - low < 2**16 and high < 2**63 else None
+    return labels.astype(np.int64, copy=False) if high - low < 2**16 and high < 2**63 else None
 
 
 def label_masses(labels: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -443,6 +443,8 @@ def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str
         labels = labels.astype(str if classes.dtype.kind == "U" else classes.dtype)
     small, known = _small_integers(labels), _small_integers(classes)
     if small is not None and known is not None and known[0] <= small.min() and small.max() <= known[-1]:
+        if len(known) == known[-1] - known[0] + 1:  # no gaps: nothing to look up, nothing unknown
+            return small - known[0]
         table = np.zeros(int(known[-1] - known[0]) + 1, np.int64)
         table[known - known[0]] = np.arange(len(known))
         codes = table[small - known[0]]
