@@ -1,6 +1,7 @@
 """What users see: names, versions, imports."""
 
 import ast
+import importlib
 import runpy
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def test_the_guide_runs():
 def test_what_one_fit_found_can_be_given_to_the_next():
     [block] = (ROOT / "docs/speed.md").read_text().split("```python\n")[1:]
     exec(block.split("```")[0], {})
+
+
+def test_the_tables_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    render = importlib.import_module("benchmarks.render")
+    assert render.paper_network() in (ROOT / "README.md").read_text()
+    tables = (ROOT / "benchmarks/README.md").read_text()
+    for table in (render.tabular, render.scale, render.speed, render.peers, render.gpu):
+        assert table() in tables, table.__name__
 
 
 def test_the_federated_example_gives_the_pooled_model(capsys):
