@@ -1,12 +1,14 @@
 """What a figure needs beside it: the machine, the versions, and a matrix product timed in the same process."""
 
 import importlib.metadata
+import json
 import os
 import platform
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,12 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results"
 
 
-def gemm_seconds(repeats: int = 3) -> float:
-    """One "GEMM": the best time of a 4000 x 4000 float64 matrix product."""
-    A = np.ones((4000, 4000))
+SIDE = 4000
+
+
+def gemm_seconds(dtype: str = "float64", repeats: int = 3) -> float:
+    """The best time of a 4000 x 4000 matrix product; in float64 that is one "GEMM"."""
+    A = np.ones((SIDE, SIDE), dtype)
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()
@@ -77,3 +82,30 @@ def images(name: str, dtype: str) -> tuple[np.ndarray, ...]:
         X /= 255
         X_test /= 255
         return X, data["y_train"], X_test, data["y_test"]
+
+
+def run_cases(module: str, measure: Callable[[str], dict], names: Iterable[str], key: str = "cases") -> None:
+    """Measure cases one after another, each in a process of its own, into results/<module's name>.json.
+
+    With names on the command line only those are measured, and the others stay. A case that fails is written down as an
+    error, and ends the run with that.
+    """
+    if len(sys.argv) == 3 and sys.argv[1] == "--one":  # the process of one case
+        print(json.dumps(measure(sys.argv[2])))
+        return
+    data_folder()
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{module.rpartition('.')[2]}.json"
+    results = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {key: {}}
+    results |= {"command": f"python -m {module}", "machine": describe()}
+    failed = False
+    for name in sys.argv[1:] or names:
+        out = subprocess.run([sys.executable, "-m", module, "--one", name], capture_output=True, text=True)
+        failed |= out.returncode != 0
+        lines = (out.stderr if out.returncode else out.stdout).strip().splitlines()
+        found = {"error": lines[-1]} if out.returncode else json.loads(lines[-1])
+        results[key][name] = found | {"commit": results["machine"]["commit"]}
+        print(name, found, flush=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
+    if failed:
+        sys.exit(1)

@@ -6,14 +6,11 @@ equality over blocks.
 Each case runs in its own process, so that peak memory is its own. Writes benchmarks/results/paper_network.json.
 """
 
-import json
-import subprocess
-import sys
 import time
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, data_folder, describe, gemm_seconds, images, peak_megabytes
+from benchmarks.machine import gemm_seconds, images, peak_megabytes, run_cases
 from pilae import PILAEClassifier
 
 NETWORK = {"width": [705, 634], "head_width": 4000}
@@ -93,24 +90,9 @@ def equality_case() -> dict:
     }
 
 
-def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] == "--one":  # for the parent below
-        case = sys.argv[2]
-        print(json.dumps(equality_case() if case == "equality" else fit_case(*CASES[case])))
-        return
-    data_folder()
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / "paper_network.json"
-    results = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {"cases": {}}
-    results |= {"command": "python -m benchmarks.paper_network", "machine": describe()}
-    for case in sys.argv[1:] or [*CASES, "equality"]:
-        out = subprocess.run([sys.executable, "-m", __spec__.name, "--one", case], capture_output=True, text=True)
-        if out.returncode:
-            sys.exit(f"{case} failed:\n{out.stderr}")
-        results["cases"][case] = json.loads(out.stdout) | {"commit": results["machine"]["commit"]}
-        print(case, results["cases"][case], flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(
+        __spec__.name,
+        lambda name: equality_case() if name == "equality" else fit_case(*CASES[name]),
+        [*CASES, "equality"],
+    )

@@ -9,15 +9,12 @@ timed right before and after. Writes benchmarks/results/peers.json.
 
 import importlib
 import itertools
-import json
-import subprocess
-import sys
 import time
 import warnings
 
 import numpy as np
 
-from benchmarks.machine import RESULTS, data_folder, describe, gemm_seconds, images, peak_megabytes
+from benchmarks.machine import gemm_seconds, images, peak_megabytes, run_cases
 
 DEEP = {"depth": 2, "head_activation": "relu2", "head_encoder_ridge": 0.01, "ridge": 1e-4, "input_scaling": "none"}
 """The kind of structure that `PILAEClassifier()` finds on MNIST by leave-one-out, with the width given."""
@@ -176,22 +173,5 @@ def measure(name: str) -> dict:
     return {"seconds": seconds, "gemm": seconds / gemm, "test_accuracy": accuracy, "peak_megabytes": peak}
 
 
-def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] == "--one":  # for the parent below
-        print(json.dumps(measure(sys.argv[2])))
-        return
-    data_folder()
-    path = RESULTS / "peers.json"
-    results = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {"methods": {}}
-    results |= {"command": "python -m benchmarks.peers", "machine": describe()}
-    for name in sys.argv[1:] or METHODS:
-        out = subprocess.run([sys.executable, "-m", __spec__.name, "--one", name], capture_output=True, text=True)
-        lines = (out.stderr if out.returncode else out.stdout).strip().splitlines()
-        found = {"error": lines[-1]} if out.returncode else json.loads(lines[-1])
-        results["methods"][name] = found | {"commit": results["machine"]["commit"]}
-        print(name, found, flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(__spec__.name, measure, METHODS, "methods")

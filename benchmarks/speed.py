@@ -8,7 +8,6 @@ their dtype (operations are counted below; symmetric products count half), "GEMM
 Writes benchmarks/results/speed.json.
 """
 
-import json
 import statistics
 import subprocess
 import sys
@@ -17,20 +16,9 @@ import time
 import numpy as np
 from sklearn.datasets import load_iris
 
-from benchmarks.machine import RESULTS, data_folder, describe, images, peak_megabytes
+from benchmarks.machine import SIDE, gemm_seconds, images, peak_megabytes, run_cases
 
 PAPER = {"width": [705, 634], "head_width": 4000, "encoder_ridge": 1e-3, "random_state": 0}
-SIDE = 4000
-
-
-def product_seconds(dtype: str, repeats: int = 3) -> float:
-    A = np.ones((SIDE, SIDE), dtype)
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        A @ A
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def paper_products(n: int, scored: int, ridges: int) -> dict[str, float]:
@@ -53,11 +41,11 @@ def paper_products(n: int, scored: int, ridges: int) -> dict[str, float]:
 def fitted(X, y, X_test, y_test, params: dict, products: dict[str, float] | None = None) -> dict:
     from pilae import PILAEClassifier
 
-    before = {kind: product_seconds(kind) for kind in ("float32", "float64")}
+    before = {kind: gemm_seconds(kind) for kind in ("float32", "float64")}
     start = time.perf_counter()
     model = PILAEClassifier(**params).fit(X, y)
     seconds = time.perf_counter() - start
-    after = {kind: product_seconds(kind) for kind in ("float32", "float64")}
+    after = {kind: gemm_seconds(kind) for kind in ("float32", "float64")}
     mean = {kind: (before[kind] + after[kind]) / 2 for kind in before}
     found = {
         "seconds": seconds,
@@ -141,7 +129,7 @@ def prediction() -> dict:
     operations = sum(2 * len(X_test) * a * b for a, b in shapes)
     return {
         "rows_per_second": len(X_test) / seconds,
-        "of_its_products": seconds / (operations / (2 * SIDE**3) * product_seconds("float32")),
+        "of_its_products": seconds / (operations / (2 * SIDE**3) * gemm_seconds("float32")),
         "one row, microseconds": one,
         "its products, microseconds": own,
     }
@@ -174,22 +162,5 @@ CASES = {
 }
 
 
-def main() -> None:
-    if len(sys.argv) == 3 and sys.argv[1] == "--one":
-        print(json.dumps(CASES[sys.argv[2]]()))
-        return
-    data_folder()
-    path = RESULTS / "speed.json"
-    results = json.loads(path.read_text()) if path.exists() and sys.argv[1:] else {"cases": {}}
-    results |= {"command": "python -m benchmarks.speed", "machine": describe()}
-    for name in sys.argv[1:] or CASES:
-        out = subprocess.run([sys.executable, "-m", __spec__.name, "--one", name], capture_output=True, text=True)
-        if out.returncode:
-            sys.exit(f"{name} failed:\n{out.stderr}")
-        results["cases"][name] = json.loads(out.stdout.splitlines()[-1]) | {"commit": results["machine"]["commit"]}
-        print(name, results["cases"][name], flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(__spec__.name, lambda name: CASES[name](), CASES)

@@ -38,7 +38,7 @@ GPU_FACTOR = 16
 GRAM_COLUMNS = 256
 """Columns of a symmetric product made at once where the library has no symmetric product."""
 
-SUMMED_ROWS = 128
+SQUARED_ROWS = 128
 """Rows whose squares are added in their own dtype before they join a float64 sum."""
 
 PIECE = 2**16
@@ -416,8 +416,8 @@ def column_squares(a: Array) -> Array:
     """Sums of squares of the columns, in float64."""
     if isinstance(a, np.ndarray):
         total = np.zeros(a.shape[1])
-        for part in range(0, a.shape[0], SUMMED_ROWS):
-            total += np.einsum("ij,ij->j", a[part : part + SUMMED_ROWS], a[part : part + SUMMED_ROWS])
+        for part in range(0, a.shape[0], SQUARED_ROWS):
+            total += np.einsum("ij,ij->j", a[part : part + SQUARED_ROWS], a[part : part + SQUARED_ROWS])
         return total
     xp = namespace(a)
     return xp.sum(xp.astype(a, xp.float64, copy=False) ** 2, axis=0)

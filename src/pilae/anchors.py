@@ -180,14 +180,16 @@ class Spread(_Keeper):
 
     def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
         codes = columns[0]
-        if self.limits is None or (len(codes) and int(codes.max()) >= len(self.limits)):
+        if self.limits is None or not self.has_limit(int(codes.max(initial=0))):
             return None
         return keys > self.limits[codes]
 
-    def hopeful(self, keys: Array, codes: Array, top: int) -> Array | None:
-        """Which of these keys, in torch or CuPy, may still be chosen; None: all. `top` is the largest class number."""
-        if self.limits is None or top >= len(self.limits):
-            return None
+    def has_limit(self, top: int) -> bool:
+        """Whether rows of classes up to this number may be hopeless."""
+        return self.limits is not None and top < len(self.limits)
+
+    def hopeful(self, keys: Array, codes: Array) -> Array:
+        """Which of these keys, in torch or CuPy, may still be chosen."""
         return _in_order(keys) <= space_of(keys).asarray(_in_order_here(self.limits))[codes]
 
     def _quickly(self) -> tuple[np.ndarray, ...] | None:
@@ -267,10 +269,8 @@ class Sample(_Keeper):
     def add_salted(self, keys: np.ndarray, index: np.ndarray, weight: np.ndarray, unit: np.ndarray) -> None:
         self.add(_salted(keys), index, weight, unit)
 
-    def hopeful(self, keys: Array) -> Array | None:
-        """Which of these keys, in torch or CuPy, may still be chosen; None: all."""
-        if self.limit is None:
-            return None
+    def hopeful(self, keys: Array) -> Array:
+        """Which of these keys, in torch or CuPy, may still be chosen, once there is a limit."""
         return _in_order(_salted(keys)) <= _in_order_here(self.limit)
 
     def met_more_than(self, count: int) -> bool:

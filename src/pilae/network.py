@@ -149,13 +149,14 @@ def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
     return columns if block.w is None else tuple(column[columns[4] > 0] for column in columns)
 
 
-def _with_targets(keys: np.ndarray, block: Block, seed: int) -> np.ndarray:
+def _with_targets(keys: Array, block: Block, seed: int, codes: Array | None = None) -> Array:
+    """Keys of rows with their targets; `codes` are the class numbers where the keys are, if that is not in NumPy."""
     if block.Z is None:
         return keys
     if block.codes is None:
         return with_targets(keys, row_keys(block.Z, seed))
     classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), seed)  # the rows of Z are among these
-    return with_targets(keys, classes, block.codes)
+    return with_targets(keys, classes, block.codes if codes is None else codes)
 
 
 def rows_to_score(rows: Rows, seed: int) -> Rows:
@@ -199,14 +200,14 @@ class _FirstPass:
         spares the host almost all the work. None where all may be, or where the host does it."""
         if block.codes is None or block.w is not None or self.first.capacity or not is_tensor(block.X):
             return None
+        samples = [sample for sample in (self.scored, self.fitted, self.searched) if sample.capacity]
+        top = int(block.codes.max(initial=0))
+        if not self.spread.has_limit(top) or any(sample.limit is None for sample in samples):
+            return None  # before any key is made: `_offered` will make them
         keys, codes = row_keys(block.X, self.seed, stay=True), self.moments.space.asarray(block.codes.astype(np.int64))
-        classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), self.seed)
-        pairs = with_targets(keys, classes, codes)
-        masks = [self.spread.hopeful(keys, codes, int(block.codes.max()))]
-        offers = ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs))
-        masks += [sample.hopeful(which) for sample, which in offers if sample.capacity]
-        if any(mask is None for mask in masks):
-            return None
+        pairs = _with_targets(keys, block, self.seed, codes)
+        masks = [sample.hopeful(keys if sample is self.fitted else pairs) for sample in samples]
+        masks.append(self.spread.hopeful(keys, codes))
         mask = functools.reduce(operator.or_, masks)
         at = to_numpy(self.moments.space.xp.nonzero(mask)[0])
         if len(at) < len(codes):

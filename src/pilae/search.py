@@ -1,10 +1,10 @@
 """The choice of a network by leave-one-out: a fixed, small set of candidates on a sample of rows, then one full fit.
 
 Candidates are compared by the leave-one-out loss of their output layer on rows that are not neurons themselves: the
-squared error, or for classes and few rows the log-loss of calibrated probabilities (see `FEW_ROWS`). The lowest wins,
-and a tie goes to the one met first, which is the simpler one. No candidate's features see the targets. A candidate that
-does worse than the mean on the rows that are neurons is brittle and not chosen (unless all are): next to its own row a
-neuron says something wild, and new rows may come near.
+squared error, or for classes and few rows the log-loss of calibrated probabilities (see `LOG_LOSS_ROWS`). The lowest
+wins, and a tie goes to the one met first, which is the simpler one. No candidate's features see the targets. A
+candidate that does worse than the mean on the rows that are neurons is brittle and not chosen (unless all are): next to
+its own row a neuron says something wild, and new rows may come near.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FITTED_WIDTH = 1000
 WORTH_REFINING = 1.1
 """A deeper network is refined if its loss is within this factor of the lowest so far."""
 
-FEW_ROWS = 1000
+LOG_LOSS_ROWS = 1000
 """With fewer scored rows classes are compared by log-loss. The squared error of a 0/1 target also counts how near an
 output comes to 1 where the class is beyond doubt; many rows drown that, few do not."""
 
@@ -619,7 +619,7 @@ class _Search:
     def _losses(self, scores: Scored) -> np.ndarray:
         """What candidates are compared by, of each scored row."""
         builder = self.trial.builder
-        if builder.rows.n_classes and len(scores.weight) < FEW_ROWS:
+        if builder.rows.n_classes and len(scores.weight) < LOG_LOSS_ROWS:
             return log_losses(scores)
         return scores.row_errors(builder.scale)
 
