@@ -32,6 +32,17 @@ def test_literal_layer_is_the_papers(shape):
     assert model.layers_[0].rank == r
 
 
+def test_untied_features_come_from_the_pseudoinverse():
+    X = from_svd(60, 8, np.linspace(1, 4, 8))[0]
+    model = PILAutoencoder(width=4, anchors="first", encoder_ridge=0, gain=None, input_scaling="none", tied=False).fit(
+        X
+    )
+    close(model.layers_[0].weights, np.linalg.pinv(X)[:, :4], condition=1e5)
+    assert model.layers_[0].reconstruction_error == pytest.approx(literal(X, 4)[1], rel=1e-8)
+    with pytest.raises(ValueError, match="tied"):
+        PILAutoencoder(tied="no").fit(X)
+
+
 def test_rows_with_first_anchors_are_the_first_columns_of_the_pseudoinverse():
     X = from_svd(50, 9, np.linspace(1, 4, 9))[0]
     # the identity as activation and a tiny ridge: the decoder of H = X W is then the pseudoinverse of H times X

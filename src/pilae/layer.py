@@ -26,6 +26,7 @@ class LayerSpec(NamedTuple):
     decoder_ridge: float
     keep_decoder: bool
     keep_statistics: bool = False
+    tied: bool = True
 
 
 @dataclass
@@ -35,8 +36,8 @@ class Statistics:
     moments: Moments
     encoder: Array
     decoder_ridge: float
-    factor: float
-    """The encoder after tying is the transposed decoder times this."""
+    factor: float | None
+    """The encoder after tying is the transposed decoder times this; None: it is not tied."""
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Layer:
     Attributes
     ----------
     weights : d x p array
-        W_e after tying.
+        W_e (after tying, unless tied=False).
     decoder, decoder_bias : p x d and d arrays or None
         Map H back to the layer's input (kept on request).
     width, rank : int
@@ -162,13 +163,13 @@ def fit_layer(
         moments = moments.leading(width)
     W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge)
 
-    tied = W_d.mT  # tied weights: W_e = W_d'
-    factor = 1.0 if spec.gain is None else _factor(tied, gram, spec.gain[1])
+    encoder = W_d.mT if spec.tied else W[:, :width]  # tied weights: W_e = W_d'
+    factor = 1.0 if spec.gain is None else _factor(encoder, gram, spec.gain[1])
     statistics = None
     if spec.keep_statistics:
-        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, factor)
+        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, factor if spec.tied else None)
     return Layer(
-        weights=contiguous(space.asarray(factor * tied, rows.dtype)),
+        weights=contiguous(space.asarray(factor * encoder, rows.dtype)),
         activation=spec.activation,
         width=width,
         input_gram=gram if isinstance(gram, PrimalGram) else gram.rank,  # the others hold rows, and know it already
@@ -195,9 +196,10 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
     moments = kept.moments.copy()
     moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
     W_d, error, route = _decoder(moments, kept.decoder_ridge)
+    W = layer.weights if kept.factor is None else contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype))
     return replace(
         layer,
-        weights=contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype)),
+        weights=W,
         reconstruction_error=error,
         decoder_route=route,
         statistics=replace(kept, moments=moments),

@@ -72,6 +72,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        tied=True,
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -98,6 +99,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.tied = tied
         self.head = head
         self.head_width = head_width
         self.head_encoder_ridge = head_encoder_ridge
@@ -270,6 +272,9 @@ default="auto"
         leaves them as they come (the paper to the letter: nearly linear on many rows).
     decoder_ridge : float, default=1e-3
         lambda_1 of (27), relative to the mean diagonal of H'H.
+    tied : bool, default=True
+        Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
+        encoder itself, so that the decoder only says how much is lost.
     head : {"shln", "ridge", "softmax"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
@@ -385,6 +390,7 @@ default="auto"
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        tied=True,
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -413,6 +419,7 @@ default="auto"
             activation=activation,
             gain=gain,
             decoder_ridge=decoder_ridge,
+            tied=tied,
             head=head,
             head_width=head_width,
             head_encoder_ridge=head_encoder_ridge,
@@ -678,7 +685,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE):
     ----------
     depth, width, max_depth, growth
         How many autoencoder layers of how many neurons, as in `PILAEClassifier`.
-    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, tied
         How a layer is built, as in `PILAEClassifier`; anchors are spread over the rows without regard to targets.
     head : {"shln", "ridge"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the

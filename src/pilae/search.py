@@ -252,7 +252,14 @@ class _Builder:
         params = self.params
         keep = bool(params.keep_statistics) and not self.hold
         spec = LayerSpec(
-            params.encoder, _layer_ridge(params), params.activation, params.gain, params.decoder_ridge, False, keep
+            params.encoder,
+            _layer_ridge(params),
+            params.activation,
+            params.gain,
+            params.decoder_ridge,
+            False,
+            keep,
+            params.tied,
         )
         return Grower(self.rows, self.found, spec, params.width, scaling)
 

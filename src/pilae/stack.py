@@ -33,7 +33,15 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             rows = Rows(X, space, weight=w, block_rows=self.block_rows, dtype=self.dtype, progress=progress)
         found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
-        spec = LayerSpec(self.encoder, ridge, self.activation, self.gain, self.decoder_ridge, self.keep_decoders)
+        spec = LayerSpec(
+            self.encoder,
+            ridge,
+            self.activation,
+            self.gain,
+            self.decoder_ridge,
+            self.keep_decoders,
+            tied=self.tied,
+        )
         grower = Grower(rows, found, spec, self.width, self.input_scaling)
         if depth == "auto":
             while grower.depth < max_depth and not grower.reached_full_rank(growth):
@@ -153,6 +161,9 @@ default="auto"
         Root-mean-square of the pre-activations before the decoder is solved, and after tying. None is literal.
     decoder_ridge : float, default=1e-3
         lambda_1 of (27), relative to the mean diagonal of H'H.
+    tied : bool, default=True
+        Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
+        encoder itself, so that the decoder only says how much is lost.
     input_scaling : {"auto", "none", "standard", "asinh"}, default="auto"
         "standard" centres and scales columns, "asinh" also tames their tails. "auto" standardises unless the columns
         share one scale, that is unless the median standard deviation is at least a tenth of the largest.
@@ -208,6 +219,7 @@ default="auto"
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        tied=True,
         input_scaling="auto",
         keep_decoders=True,
         fit_rows=None,
@@ -227,6 +239,7 @@ default="auto"
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.tied = tied
         self.input_scaling = input_scaling
         self.keep_decoders = keep_decoders
         self.fit_rows = fit_rows
@@ -269,7 +282,7 @@ class PILAutoencoder(_BaseStack):
     ----------
     width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target) or int, default="auto"
         Number of neurons, by the rules of `StackedPILAE`.
-    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, input_scaling, keep_decoders
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, tied, input_scaling, keep_decoders
         How the layer is built, as in `StackedPILAE`.
     fit_rows, device, dtype, block_rows, random_state, verbose
         As in `StackedPILAE`.
@@ -302,6 +315,7 @@ class PILAutoencoder(_BaseStack):
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        tied=True,
         input_scaling="auto",
         keep_decoders=True,
         fit_rows=None,
@@ -318,6 +332,7 @@ class PILAutoencoder(_BaseStack):
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.tied = tied
         self.input_scaling = input_scaling
         self.keep_decoders = keep_decoders
         self.fit_rows = fit_rows
