@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint format bench bench-peers bench-scale clean
+.PHONY: demo test test-all lint format tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -38,6 +38,10 @@ lint: $(VENV)/dev
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# the paper's tables: hours, can be interrupted and continued; QUICK=1 for minutes; PILAE_DATA is the folder with the data
+tables: $(VENV)/dev
+	QUICK=$(QUICK) $(BIN)/python -m experiments
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.speed

@@ -1,0 +1,37 @@
+"""Everything, or the parts named: python -m experiments [part | part:cell ...] (with QUICK=1 a run of minutes).
+
+A run that was interrupted goes on where it was. Data come from the folder in PILAE_DATA, or from OpenML. Finished parts
+take the place of those in experiments/results; at the end experiments/RESULTS.md (QUICK.md) and Figure 2 are written.
+"""
+
+import sys
+
+from experiments import ablations, basic_pil, figure2, incremental, render, table1, table2, table3
+from experiments.common import run
+
+PARTS = {
+    "table1": table1,
+    "table3": table3,
+    "table2": table2,
+    "basic_pil": basic_pil,
+    "incremental": incremental,
+    "ablations": ablations,
+}
+
+
+def main() -> None:
+    wanted = [name.partition(":")[::2] for name in sys.argv[1:] or PARTS]
+    for part, cell in wanted:
+        if part not in PARTS or (cell and cell not in PARTS[part].cells()):
+            sys.exit(f"There is no {part}:{cell}: parts are {', '.join(PARTS)}; a cell is named as in its results.")
+    try:
+        for part, cell in wanted:
+            run(part, PARTS[part].cells(), cell or None)
+    except KeyboardInterrupt:
+        sys.exit("\nStopped: what was measured is kept, and the same command goes on from there.")
+    figure2.main()
+    render.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Table II: the best width of a single hidden layer, by three ways; and back-propagation at that width.
+
+Stratified 5-fold on all rows (an official split where there is one). For each fold the search (`depth=0`) finds
+scaling, neurons and ridges and the width path the width. Then, all else as found:
+- the same network once more with everything given: the time beside that of back-propagation, which is given it too;
+- brute force: a series of widths, each fitted and tested on every fold, the best taken, as the paper did;
+- the width of eq (31) refitted on the paper's other sets;
+- back-propagation of input-width-classes on standardised columns, until saturation.
+"""
+
+from collections.abc import Callable
+from statistics import mean, stdev
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from experiments import bp
+from experiments.common import QUICK, SEEDS, Split, checksum, folds, seconds_of
+from experiments.fit_formula import TRIPLES, predicted
+from experiments.paper import DATA, PARTS, TABLES
+from pilae import PILAEClassifier
+
+QUICK_SETS = ("bupa", "segment", "mfeat")
+
+SERIES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Widths of the brute force, as far as half the rows go."""
+
+REPEATS = 3
+"""Of the fit with everything given; the best time counts, as for back-propagation the clock only runs in its epochs."""
+
+
+def given(model: PILAEClassifier) -> dict:
+    """What the search found, as arguments."""
+    [row] = [row for row in model.search_ if row["chosen"]]
+    return {
+        "depth": 0,
+        "input_scaling": row["input_scaling"],
+        "head_encoder_ridge": row["encoder_ridge"],
+        "head_anchors": row["neurons"],
+        "head_activation": row["activation"],
+        "direct_links": row["direct"],
+        "random_state": 0,
+    }
+
+
+def with_width(split: Split, params: dict, width: int) -> float:
+    """Test accuracy at another width, the ridge found by leave-one-out."""
+    width = min(width, len(split.X) - 1)  # neurons are made from rows
+    return PILAEClassifier(**params, head_width=width).fit(split.X, split.y).score(split.X_test, split.y_test)
+
+
+def back_propagation(split: Split, width: int, target: float, seed: int) -> dict:
+    scaler = StandardScaler().fit(split.X)
+    rows = bp.tensors(scaler.transform(split.X), split.y, scaler.transform(split.X_test), split.y_test)
+    curve = bp.classifier(*rows, [width], seed)
+    return curve.summary() | {"seconds_to_same_accuracy": curve.seconds_to(target)}
+
+
+def measured(name: str, paper_name: str | None) -> dict:
+    splits = list(folds(name))
+    models, searched, params, alone = [], [], [], []
+    for split in splits:
+        seconds, model = seconds_of(
+            lambda split=split: PILAEClassifier(depth=0, head="shln", random_state=0).fit(split.X, split.y)
+        )
+        models.append(model)
+        searched.append(seconds)
+        params.append(given(model))
+        again = PILAEClassifier(**params[-1], head_width=model.head_width_, ridge=model.ridge_)
+        alone.append(min(seconds_of(lambda m=again, split=split: m.fit(split.X, split.y))[0] for _ in range(REPEATS)))
+    accuracies = [m.score(s.X_test, s.y_test) for m, s in zip(models, splits, strict=True)]
+    result = {
+        "checksum": checksum(splits[0].X, splits[0].X_test),
+        "folds": len(splits),
+        "training_rows": len(splits[0].X),
+        "widths": [m.head_width_ for m in models],
+        "accuracy": mean(accuracies),
+        "accuracies": accuracies,
+        "leave_one_out": mean(m.loo_score_ for m in models),
+        "seconds_with_search": mean(searched),
+        "seconds": mean(alone),
+        "found": params[0],
+    }
+    fits = list(zip(splits, params, strict=True))
+    if paper_name is not None:
+        width = round(predicted(paper_name, TRIPLES))
+        result["formula"] = {
+            "width": width,
+            "accuracy": mean(with_width(s, p, width) for s, p in fits) if width > 0 else None,
+            "rows_limit": len(splits[0].X) - 1,
+        }
+    if not QUICK:
+        seconds, series = seconds_of(
+            lambda: {w: mean(with_width(s, p, w) for s, p in fits) for w in SERIES if w <= len(splits[0].X) // 2}
+        )
+        best = max(series, key=series.__getitem__)
+        result["brute_force"] = {"width": best, "accuracy": series[best], "series": series, "seconds": seconds}
+    result["bp"] = {
+        seed: [
+            back_propagation(split, m.head_width_, accuracy, seed)
+            for split, m, accuracy in zip(splits, models, accuracies, strict=True)
+        ]
+        for seed in SEEDS
+    }
+    return result
+
+
+def bp_summary(cell: dict) -> dict:
+    """Mean over folds; mean and deviation over seeds; the two ratios."""
+    by_seed = [mean(fold["accuracy"] for fold in runs) for runs in cell["bp"].values()]
+    runs = [fold for runs in cell["bp"].values() for fold in runs]
+    seconds = mean(fold["seconds"] for fold in runs)
+    reached = [fold["seconds_to_same_accuracy"] for fold in runs if fold["seconds_to_same_accuracy"] is not None]
+    return {
+        "accuracy": mean(by_seed),
+        "deviation": stdev(by_seed) if len(by_seed) > 1 else None,
+        "seconds": seconds,
+        "seconds_to_best": mean(fold["seconds_to_best"] for fold in runs),
+        "ratio": seconds / cell["seconds"],
+        "ratio_to_best": mean(fold["seconds_to_best"] for fold in runs) / cell["seconds"],
+        "reached": len(reached),
+        "runs": len(runs),
+        "ratio_same": float(np.mean(reached)) / cell["seconds"] if reached else None,
+    }
+
+
+def cells() -> dict[str, Callable[[], dict]]:
+    names: dict[str, str | None] = {}
+    for row in TABLES:
+        names.setdefault(DATA[row.name], row.name)
+    names |= {PARTS[name]: None for name in list(names) if name in PARTS}
+    chosen = QUICK_SETS if QUICK else tuple(names)
+    return {name: lambda name=name: measured(name, names[name]) for name in chosen}
