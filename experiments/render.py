@@ -55,6 +55,8 @@ def commits(part: str) -> str:
 def made(part: str) -> str:
     """The line under a table: how, where, at which commits."""
     results = read(part)
+    if not results["cells"]:
+        return "Not measured yet."
     machine = results["machine"]
     return (
         f"Made by `{results['command']}` ([numbers](results/{'quick' if QUICK else 'full'}/{part}.json)) on "
