@@ -1,7 +1,7 @@
 """Table II: the best width of a single hidden layer, by three ways; and back-propagation at that width.
 
-Stratified 5-fold on all rows (an official split where there is one). For each fold the search (`depth=0`) finds
-scaling, neurons and ridges and the width path the width. Then, all else as found:
+Stratified 5-fold on all rows (an official split where there is one). For each fold the search (`max_depth=0`) finds
+scaling, neurons and ridges, and the width path the width. Then, all else as found:
 - the same network once more with everything given: the time beside that of back-propagation, which is given it too;
 - brute force: a series of widths, each fitted and tested on every fold, the best taken, as the paper did;
 - the width of eq (31) refitted on the paper's other sets;
@@ -29,18 +29,25 @@ REPEATS = 3
 """Of the fit with everything given; the best time counts, as for back-propagation the clock only runs in its epochs."""
 
 
-def given(model: PILAEClassifier) -> dict:
-    """What the search found, as arguments."""
-    [row] = [row for row in model.search_ if row["chosen"]]
-    return {
+def searched(split: Split) -> tuple[PILAEClassifier, dict]:
+    """The network that leave-one-out finds, and what it found as arguments.
+
+    Direct links and a head without hidden neurons are not the paper's network: where the search would take the latter, the
+    best with neurons stands in.
+    """
+    model = PILAEClassifier(max_depth=0, direct_links=False, random_state=0).fit(split.X, split.y)
+    hidden = [row for row in model.search_ if row["head"] == "shln"]
+    chosen = [row for row in hidden if row["chosen"]]
+    row = chosen[0] if chosen else min(hidden, key=lambda row: row["loss"])
+    found = {
         "depth": 0,
         "input_scaling": row["input_scaling"],
         "head_encoder_ridge": row["encoder_ridge"],
         "head_anchors": row["neurons"],
         "head_activation": row["activation"],
-        "direct_links": row["direct"],
         "random_state": 0,
     }
+    return (model if chosen else PILAEClassifier(**found).fit(split.X, split.y)), found
 
 
 def with_width(split: Split, params: dict, width: int) -> float:
@@ -58,14 +65,12 @@ def back_propagation(split: Split, width: int, target: float, seed: int) -> dict
 
 def measured(name: str, paper_name: str | None) -> dict:
     splits = list(folds(name))
-    models, searched, params, alone = [], [], [], []
+    models, search, params, alone = [], [], [], []
     for split in splits:
-        seconds, model = seconds_of(
-            lambda split=split: PILAEClassifier(depth=0, head="shln", random_state=0).fit(split.X, split.y)
-        )
+        seconds, (model, found) = seconds_of(lambda split=split: searched(split))
         models.append(model)
-        searched.append(seconds)
-        params.append(given(model))
+        search.append(seconds)
+        params.append(found)
         again = PILAEClassifier(**params[-1], head_width=model.head_width_, ridge=model.ridge_)
         alone.append(min(seconds_of(lambda m=again, split=split: m.fit(split.X, split.y))[0] for _ in range(REPEATS)))
     accuracies = [m.score(s.X_test, s.y_test) for m, s in zip(models, splits, strict=True)]
@@ -77,7 +82,7 @@ def measured(name: str, paper_name: str | None) -> dict:
         "accuracy": mean(accuracies),
         "accuracies": accuracies,
         "leave_one_out": mean(m.loo_score_ for m in models),
-        "seconds_with_search": mean(searched),
+        "seconds_with_search": mean(search),
         "seconds": mean(alone),
         "found": params[0],
     }
