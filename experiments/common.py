@@ -119,7 +119,8 @@ def run(part: str, cells: dict[str, Callable[[], dict]], only: str | None = None
             seconds, result = seconds_of(cells[name])
         except FileNotFoundError as error:
             seconds, result = 0.0, {"missing": str(error)}
-        found["cells"][name] = {**result, "commit": found["machine"]["commit"], "took": round(seconds, 1)}
+        whole = {**result, "commit": found["machine"]["commit"], "took": round(seconds, 1)}
+        found["cells"][name] = json.loads(json.dumps(whole))  # keys are strings from now on, as when read again
         write(part, found, folder)
         print("not available" if "missing" in result else f"{seconds:.0f} s", file=sys.stderr, flush=True)
     if only is None:

@@ -32,8 +32,8 @@ REPEATS = 3
 def searched(split: Split) -> tuple[PILAEClassifier, dict]:
     """The network that leave-one-out finds, and what it found as arguments.
 
-    Direct links and a head without hidden neurons are not the paper's network: where the search would take the latter, the
-    best with neurons stands in.
+    Direct links and a head without hidden neurons are not the paper's network: where the search would take the latter,
+    the best with neurons stands in.
     """
     model = PILAEClassifier(max_depth=0, direct_links=False, random_state=0).fit(split.X, split.y)
     hidden = [row for row in model.search_ if row["head"] == "shln"]
@@ -52,7 +52,7 @@ def searched(split: Split) -> tuple[PILAEClassifier, dict]:
 
 def with_width(split: Split, params: dict, width: int) -> float:
     """Test accuracy at another width, the ridge found by leave-one-out."""
-    width = min(width, len(split.X) - 1)  # neurons are made from rows
+    width = min(width, len(np.unique(split.X, axis=0)) - 1)  # neurons are made from distinct rows
     return PILAEClassifier(**params, head_width=width).fit(split.X, split.y).score(split.X_test, split.y_test)
 
 
@@ -92,7 +92,6 @@ def measured(name: str, paper_name: str | None) -> dict:
         result["formula"] = {
             "width": width,
             "accuracy": mean(with_width(s, p, width) for s, p in fits) if width > 0 else None,
-            "rows_limit": len(splits[0].X) - 1,
         }
     if not QUICK:
         seconds, series = seconds_of(
