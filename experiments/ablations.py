@@ -13,7 +13,13 @@ BASE = {"width": [705, 634], "head_width": 500 if QUICK else 2000, "random_state
 
 CHANGES: dict[str, dict[str, dict]] = {
     "": {"base: rows, gain (4, 1), tied, encoder ridge 1e-3, spread anchors, SHLN": {}},
-    "encoder": {"truncated singular directions": {"encoder": "truncated"}},
+    "encoder": {
+        "truncated singular directions, 650-585 (MNIST has rank below 705)": {
+            "encoder": "truncated",
+            "width": [650, 585],
+        },
+        "rows, 650-585": {"width": [650, 585]},
+    },
     "gain": {
         "none: pre-activations as they come": {"gain": None},
         "(1, 1)": {"gain": (1, 1)},
@@ -40,7 +46,7 @@ CHANGES: dict[str, dict[str, dict]] = {
             "head_encoder_ridge": 1e-6,
         },
         "the same, softmax": {"anchors": "first", "encoder_ridge": 0, "gain": None, "head": "softmax"},
-        "truncated, no gain, SHLN": {"encoder": "truncated", "gain": None},
+        "truncated, 650-585, no gain, SHLN": {"encoder": "truncated", "gain": None, "width": [650, 585]},
         "ridge of eq (3) in the output": {"ridge": "guo2003"},
     },
 }
