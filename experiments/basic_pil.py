@@ -56,7 +56,7 @@ def _regression(X: np.ndarray, X_test: np.ndarray, y: np.ndarray, y_test: np.nda
     bp.use_all_cores()
     net = bp.mlp([X.shape[1], 50, 50, 1], nn.Tanh)
     rows, target = (torch.as_tensor(a, dtype=torch.float32) for a in (X, y[:, None]))
-    rule = bp.Saturation(patience=2000, least=0.0, epochs=2000)
+    rule = bp.Saturation(patience=2000, least=0.0, epochs=2000, updates=0)
     curve = bp.train(net, nn.functional.mse_loss, rows, target, lambda: -_error(net, X, y), rule, 0)
     return _error(net, X, y), (_error(net, X_test, y_test), curve.seconds[-1])
 

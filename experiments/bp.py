@@ -7,6 +7,7 @@ counted, neither that of the validation rows (which a user would have to pay for
 
 import copy
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -49,15 +50,25 @@ class Curve:
 @dataclass
 class Saturation:
     """Training ends after `patience` epochs in which the validation accuracy did not rise by `least`, and after
-    `epochs` at the latest."""
+    `epochs` at the latest. An epoch of few rows is few updates: patience is at least so many `updates`, and ten times
+    as many are allowed in all."""
 
     patience: int
     least: float
     epochs: int
+    updates: int = 1000
+
+    def in_epochs(self, rows: int) -> tuple[int, int]:
+        """(patience, most) in epochs of that many rows."""
+        an_epoch = math.ceil(rows / BATCH)
+        return (
+            max(self.patience, math.ceil(self.updates / an_epoch)),
+            max(self.epochs, math.ceil(10 * self.updates / an_epoch)),
+        )
 
 
 ACCURACY = Saturation(patience=10, least=1e-4, epochs=200)
-"""scikit-learn's rule for MLPClassifier."""
+"""scikit-learn's rule for MLPClassifier, or a thousand updates."""
 
 IMAGES = Saturation(patience=5, least=5e-4, epochs=50)
 """Where an epoch has hundreds of batches."""
@@ -84,7 +95,8 @@ def train(
     optimiser = torch.optim.Adam(net.parameters(), lr=0.001, betas=(0.9, 0.999), fused=True)
     generator = torch.Generator().manual_seed(seed)
     curve, kept, mark, since, total = Curve(), None, -1.0, 0, 0.0
-    for epoch in range(rule.epochs):
+    patience, most = rule.in_epochs(len(X))
+    for epoch in range(most):
         net.train()
         _wait(X)
         start = time.perf_counter()
@@ -105,7 +117,7 @@ def train(
             curve.best, kept = epoch, copy.deepcopy(net.state_dict())
         since = 0 if score > mark + rule.least else since + 1
         mark = max(mark, score) if since else score
-        if since >= rule.patience:
+        if since >= patience:
             curve.saturated = True
             break
     net.load_state_dict(kept)

@@ -38,7 +38,7 @@ def pilae(split: Split, params: dict) -> dict:
 def back_propagation(split: Split, target: float) -> dict:
     """Greedy and end to end with an SHLN, three seeds."""
     X, y, X_test, y_test = bp.tensors(*split, device="cuda")
-    bp.classifier(X[:5000], y[:5000], X_test, y_test, [705, 634], 0, bp.Saturation(1, 1.0, 1))  # warm up
+    bp.classifier(X[:5000], y[:5000], X_test, y_test, [705, 634], 0, bp.Saturation(1, 1.0, 1, updates=0))  # warm up
     hidden = widths(X.shape[1])
     found: dict = {"greedy": [], "softmax": [], "SHLN": []}
     for seed in SEEDS:

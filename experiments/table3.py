@@ -21,8 +21,12 @@ HEADS = {
 }
 
 ROWS = 10_000 if QUICK else None
-RULE = bp.Saturation(patience=2, least=5e-4, epochs=5) if QUICK else bp.IMAGES
+RULE = bp.Saturation(patience=2, least=5e-4, epochs=5, updates=0) if QUICK else bp.IMAGES
 QUICK_SETS = ("mnist", "fashion_mnist")
+
+
+DATA_SETS = {DATA[name]: True for name in TABLE_3} | {PARTS["svhn"]: False}
+"""The paper's sets, and what stands beside one of them: that gets one seed."""
 
 
 def widths(d: int) -> list[int]:
@@ -65,15 +69,16 @@ def end_to_end(split: Split, seed: int, head: str, targets: dict[str, float]) ->
 
 
 def measured(name: str, activation: str = "Sigmoid") -> dict:
+    """`activation` of the greedy autoencoders: with ReLU the validation accuracy was lower (MNIST, 0.85 against 0.93)."""
+    seeds = SEEDS if DATA_SETS[name] else SEEDS[:1]
     split = images(name, ROWS)
     result: dict = {"checksum": checksum(*split), "widths": widths(split.X.shape[1]), "activation": activation}
     result["pilae"] = {head: pilae(split, head) for head in HEADS}
     targets = {head: found["accuracy"] for head, found in result["pilae"].items()}
-    result["greedy"] = {seed: greedy(split, seed, activation) for seed in SEEDS}
-    result["end_to_end"] = {head: {seed: end_to_end(split, seed, head, targets) for seed in SEEDS} for head in HEADS}
+    result["greedy"] = {seed: greedy(split, seed, activation) for seed in seeds}
+    result["end_to_end"] = {head: {seed: end_to_end(split, seed, head, targets) for seed in seeds} for head in HEADS}
     return result
 
 
 def cells() -> dict[str, Callable[[], dict]]:
-    names = [DATA[name] for name in TABLE_3] + [PARTS["svhn"]]
-    return {name: lambda name=name: measured(name) for name in (QUICK_SETS if QUICK else names)}
+    return {name: lambda name=name: measured(name) for name in (QUICK_SETS if QUICK else DATA_SETS)}
