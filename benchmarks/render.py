@@ -1,4 +1,4 @@
-"""Write the measured tables into README.md from benchmarks/results/*.json: python -m benchmarks.render"""
+"""Write the measured tables into this folder's README and the project's: python -m benchmarks.render"""
 
 import json
 import math
@@ -49,9 +49,26 @@ def paper_network() -> str:
         f"Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs to {equal:.0e} (float64). One "
         '"GEMM" is a',
         "4000 x 4000 float64 matrix product timed in the same process. Made by `make bench`",
-        f"([results](benchmarks/results/paper_network.json)) on {machine['cores']} cores of {machine['cpu']},",
+        f"([results](results/paper_network.json)) on {machine['cores']} cores of {machine['cpu']},",
         f"at {commits(results)}.",
     ]
+    return "\n".join(lines)
+
+
+def no_argument() -> str:
+    """The automatic fits of the table above, for the first screen."""
+    results = json.loads((RESULTS / "paper_network.json").read_text())
+    cases = {name: case for name, case in results["cases"].items() if "no argument" in name}
+    lines = [
+        "| `PILAEClassifier()` on | test accuracy | leave-one-out | calibration error | seconds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    titles = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "svhn_gray": "SVHN, gray, our crop"}
+    for name, case in cases.items():
+        lines.append(
+            f"| {titles[name.split(',')[0]]} | {case['test_accuracy']:.4f} | {case['loo_accuracy']:.4f} | "
+            f"{case['calibration_error']:.3f} | {case['seconds']:.0f} |"
+        )
     return "\n".join(lines)
 
 
@@ -205,12 +222,15 @@ def gpu() -> str:
     return "\n".join(lines)
 
 
+TABLES = (speed, paper_network, tabular, peers, gpu, scale)
+
+
 def main() -> None:
-    README.write_text(between(README.read_text(), "paper_network", paper_network()))
+    README.write_text(between(README.read_text(), "no_argument", no_argument()))
     tables = RESULTS.parent / "README.md"
     text = tables.read_text()
-    for name, table in (("tabular", tabular), ("scale", scale), ("speed", speed), ("peers", peers), ("gpu", gpu)):
-        text = between(text, name, table())
+    for table in TABLES:
+        text = between(text, table.__name__, table())
     tables.write_text(text)
 
 

@@ -87,14 +87,15 @@ def seconds_of(function: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - start, result
 
 
-def read(part: str, folder: Path = RESULTS) -> dict:
+def read(part: str, folder: Path | None = None) -> dict:
     """The results of a part."""
-    path = folder / f"{part}.json"
+    path = (folder or RESULTS) / f"{part}.json"
     return json.loads(path.read_text()) if path.exists() else {"cells": {}}
 
 
-def write(part: str, results: dict, folder: Path = RESULTS) -> None:
+def write(part: str, results: dict, folder: Path | None = None) -> None:
     """Whole or not at all."""
+    folder = folder or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{part}.json"
     whole = path.with_suffix(".part")

@@ -1,6 +1,6 @@
 """Refit the coefficients of eq (31) on the eleven (rank, N, best width) triples of the paper's Tables I and II.
 
-    python experiments/fit_formula.py
+    python -m experiments.fit_formula
 
 prints the numbers that stand in `pilae.structure.FORMULA`, and beside them the fits by category that the paper
 proposes: data sets with few features and those with many, apart. Four and seven sets are few, so a category gets
@@ -9,20 +9,10 @@ the linear terms alone, and the table shows what each fit predicts for a set tha
 
 import numpy as np
 
-TRIPLES = {  # rank of the data (Table I), rows (Table I), best width by brute force (Table II)
-    "Bupa": (6, 250, 161),
-    "Segment": (19, 1700, 1352),
-    "Mfeat": (646, 1400, 1265),
-    "Prior": (621, 2500, 1979),
-    "Har 1": (540, 3000, 1557),
-    "Advertisement": (727, 3279, 2556),
-    "Gina_agnostic": (970, 3468, 2197),
-    "Spambase": (57, 4601, 586),
-    "Isolet": (617, 7797, 4062),
-    "Har 2": (540, 7352, 4657),
-    "Sylva": (204, 10000, 1322),
-}
+from experiments.paper import TABLES
 
+TRIPLES = {row.name: (row.rank, row.rows, row.best) for row in TABLES}
+"""Rank and rows of the data (Table I), best width by brute force (Table II)."""
 
 FEW_FEATURES = 250
 """A category is the sets of rank below this, or the others."""

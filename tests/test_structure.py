@@ -1,33 +1,25 @@
 """Width rules and the paper's formula."""
 
-import runpy
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments.fit_formula import TRIPLES, coefficients, predicted
 from helpers import blobs
 from pilae import PILAEClassifier
 from pilae.structure import FORMULA, formula_width, widest_head
 
-SCRIPT = Path(__file__).parents[1] / "experiments" / "fit_formula.py"
-
 
 def test_the_formula_is_the_refit_on_the_papers_triples():
-    fit = runpy.run_path(str(SCRIPT))
-    np.testing.assert_allclose(FORMULA, fit["coefficients"](), rtol=1e-5)
-    assert len(fit["TRIPLES"]) == 11
+    np.testing.assert_allclose(FORMULA, coefficients(), rtol=1e-5)
+    assert len(TRIPLES) == 11
 
 
 def test_the_formula_with_a_set_left_out_predicts_like_the_paper():
-    fit = runpy.run_path(str(SCRIPT))
     published = {"Mfeat": 1921, "Prior": 2416, "Har 1": 2627, "Advertisement": 2497, "Isolet": 2949, "Har 2": 2603}
     for name, width in published.items():
-        rest = {k: v for k, v in fit["TRIPLES"].items() if k != name}
-        theta = fit["coefficients"](rest)
-        r, n, _ = fit["TRIPLES"][name]
-        assert theta @ [1, r, n, r**2, n**2] == pytest.approx(width, rel=0.08)
+        assert predicted(name, TRIPLES) == pytest.approx(width, rel=0.08)
 
 
 def test_outside_its_range_the_formula_warns_and_says_what_it_used():
