@@ -40,7 +40,7 @@ def test_readme_names_the_two_commands_and_contributing_is_short():
 
 def test_extras_exist():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras) == {"torch", "dask", "parquet", "table", "report", "onnx", "dev"}
+    assert set(extras) == {"torch", "dask", "parquet", "table", "save", "report", "onnx", "dev"}
 
 
 def test_every_public_estimator_has_a_runnable_example():

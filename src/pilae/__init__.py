@@ -5,6 +5,7 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 
 from .model import PILAEClassifier, PILAERegressor
 from .pil import PILClassifier, PILRegressor
+from .save import load
 from .sources import scan_blocks, scan_csv, scan_parquet
 from .stack import PILAutoencoder, StackedPILAE
 
@@ -18,6 +19,7 @@ __all__ = [
     "PILRegressor",
     "StackedPILAE",
     "__version__",
+    "load",
     "scan_blocks",
     "scan_csv",
     "scan_parquet",

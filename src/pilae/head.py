@@ -32,6 +32,7 @@ from .loo import (
 )
 from .moments import Moments
 from .network import Seen
+from .save import saveable
 from .scaling import Scaling
 from .structure import Plan
 
@@ -53,6 +54,7 @@ CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
 
 
+@saveable
 @dataclass
 class Hidden:
     """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
@@ -120,6 +122,7 @@ def fit_hidden(
     return Hidden(scaling, space.asarray(W, rows.dtype), space.asarray(bias, rows.dtype), plan.activation, plan.direct)
 
 
+@saveable
 @dataclass
 class Output:
     """A ridge solution on standardised features, eq (12), with its leave-one-out results.
@@ -147,6 +150,7 @@ class Output:
         return F @ self.coef + self.intercept
 
 
+@saveable
 @dataclass
 class LinearHead:
     """Features, then an output layer: the heads "shln" (hidden layer first) and "ridge" (none)."""
@@ -173,6 +177,7 @@ class LinearHead:
         return self.output(self.features(X))
 
 
+@saveable
 @dataclass
 class EstimatorHead:
     """Any fitted scikit-learn estimator on the whole features, whitened first for "softmax"."""
@@ -426,6 +431,7 @@ def _batches(
     return lambda: iter(cached)
 
 
+@saveable
 @dataclass
 class Calibration:
     """From outputs to probabilities: a factor t on the outputs, and for classes perhaps a multinomial logistic map.

@@ -14,6 +14,7 @@ from .activations import activate
 from .blocks import Block, Rows
 from .linalg import Gram, PrimalGram, Triangle, TriangleSum, ridge_solve
 from .moments import Moments
+from .save import saveable
 
 
 class LayerSpec(NamedTuple):
@@ -29,6 +30,7 @@ class LayerSpec(NamedTuple):
     tied: bool = True
 
 
+@saveable
 @dataclass
 class Statistics:
     """What `updated_layer` needs: the sums behind a decoder, the encoder they were taken under, and what tying did."""
@@ -40,6 +42,7 @@ class Statistics:
     """The encoder after tying is the transposed decoder times this; None: it is not tied."""
 
 
+@saveable
 @dataclass
 class Layer:
     """A fitted autoencoder layer: H = f(X W_e), eq (22), and what was learnt on the way.

@@ -26,6 +26,7 @@ import numpy as np
 
 from ._arrays import Array, cholesky, full_products, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .linalg import eigen_nonnegative
+from .save import saveable
 
 EIGEN_WIDTH = 700
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
@@ -119,6 +120,7 @@ class RidgeFactors:
         return Factor(rotated / root[:, None], V=V, root=root)
 
 
+@saveable
 class Scored(NamedTuple):
     """Leave-one-out results on the scored rows, in NumPy."""
 
@@ -342,6 +344,7 @@ def _by_products(c: Array, first: int) -> Nested:
     return squares
 
 
+@saveable
 class WidthPath(NamedTuple):
     """Mean squared leave-one-out error by ridge and width: errors[ridge][k] belongs to width first + k."""
 

@@ -32,6 +32,7 @@ from .blocks import Rows
 from .head import EstimatorHead, LinearHead, residual_quantiles
 from .loo import Scored
 from .opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
+from .save import SaveMixin, saveable
 from .search import fit_network
 from .sources import Source
 from .stack import layer_number
@@ -50,6 +51,7 @@ def _head_has(method: str):
     return check
 
 
+@saveable
 class LeftOut(NamedTuple):
     """Rows of the training data, and what is predicted for each by an output layer that has not seen it."""
 
@@ -57,7 +59,7 @@ class LeftOut(NamedTuple):
     predicted: np.ndarray
 
 
-class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BasePILAE(SaveMixin, UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What classifier and regressor share."""
 
     def __init__(
@@ -236,6 +238,7 @@ class _BasePILAE(UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return tags
 
 
+@saveable
 class PILAEClassifier(ClassifierMixin, _BasePILAE):
     """A deep network trained by pseudoinverse learning, for classification.
 
@@ -675,6 +678,7 @@ default="auto"
         return tags
 
 
+@saveable
 class PILAERegressor(RegressorMixin, _BasePILAE):
     """A deep network trained by pseudoinverse learning, for regression with one or several outputs.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._arrays import Array, Space, column_squares, column_sums, diagonal, full_products, gram, pieces
+from .save import saveable
 
 FLOAT32_RIDGE = 1e-5
 """A Gram that gets at least this ridge, relative to its mean diagonal, may be made of float32 products."""
@@ -25,6 +26,7 @@ SUMMED_ROWS = 4096
 """Rows of one float32 product outside NumPy: blocks are large on a GPU, and torch adds long columns less carefully."""
 
 
+@saveable
 class Moments:
     """Weighted first and second moments of pairs of row blocks (A, B).
 

@@ -18,6 +18,7 @@ from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
 from .linalg import DualGram, Gram, PrimalGram
 from .moments import Moments
+from .save import saveable
 from .scaling import Scaling, Squash
 
 SCORED_ROWS = 10_000
@@ -42,6 +43,7 @@ LAYER_RIDGE = 1e-3
 """encoder_ridge="auto" in autoencoder layers."""
 
 
+@saveable
 @dataclass
 class Network:
     """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype."""

@@ -22,12 +22,13 @@ from ._arrays import Array, as_labels, space_of, to_numpy
 from .activations import ACTIVATIONS, activate
 from .blocks import Rows
 from .linalg import pseudoinverse
+from .save import SaveMixin, saveable
 from .scaling import Scaling
 
 MAX_ROWS = 10_000
 
 
-class _BasePIL(BaseEstimator):
+class _BasePIL(SaveMixin, BaseEstimator):
     def __init__(self, activation="tanh", max_depth=20):
         self.activation = activation
         self.max_depth = max_depth
@@ -91,6 +92,7 @@ class _BasePIL(BaseEstimator):
         return tags
 
 
+@saveable
 class PILClassifier(ClassifierMixin, _BasePIL):
     """Basic pseudoinverse learning for classification: exact on the training rows.
 
@@ -152,6 +154,7 @@ class PILClassifier(ClassifierMixin, _BasePIL):
         return float(accuracy_score(_check.plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
 
 
+@saveable
 class PILRegressor(RegressorMixin, _BasePIL):
     """Basic pseudoinverse learning for regression: passes through every training target.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._arrays import Array, space_of
+from .save import saveable
 
 MILD = 30.0
 """Means up to so many standard deviations are mild."""
 
 
+@saveable
 @dataclass
 class Scaling:
     """(x - mean) / scale per column; columns that do not vary become zero."""
@@ -57,6 +59,7 @@ class Scaling:
         return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
 
 
+@saveable
 @dataclass
 class Centring(Scaling):
     """x - mean."""
@@ -65,6 +68,7 @@ class Centring(Scaling):
         return False  # it does not know the spread
 
 
+@saveable
 @dataclass
 class Squash(Scaling):
     """asinh((x - mean) / scale): linear for ordinary values, logarithmic for the far ones of heavy-tailed columns."""

@@ -16,9 +16,10 @@ from .blocks import Block, Rows
 from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
 from .opening import is_streamed, rows_to_ask, stream_to_fit
+from .save import SaveMixin, saveable
 
 
-class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BaseStack(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
@@ -126,6 +127,7 @@ class _BaseStack(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
+@saveable
 class StackedPILAE(_BaseStack):
     """Features of a stack of pseudoinverse-learning autoencoders, without labels.
 
@@ -273,6 +275,7 @@ default="auto"
         return self
 
 
+@saveable
 class PILAutoencoder(_BaseStack):
     """One pseudoinverse-learning autoencoder: `StackedPILAE` of depth one.
 

@@ -1,0 +1,380 @@
+"""Models in one file: arrays and a JSON header, no pickle, and no code of the file's is run when it is loaded.
+
+A file is a ZIP archive of `header.json` and one `.npy` member for each array. The header is a tree of plain values, of
+numbers of arrays, and of objects named by the classes that `saveable` has listed; nothing else can be in it. What a
+scikit-learn estimator holds (a head, a table encoder) is a member written by skops, whose types are checked by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ._arrays import NUMPY, Space, is_foreign, to_numpy
+
+FORMAT = 1
+"""Goes up when a file of today could not be read by the code of yesterday."""
+
+TRUSTED = (
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_matrix",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "skrub._clean_categories.CleanCategories",
+    "skrub._clean_null_strings.CleanNullStrings",
+    "skrub._datetime_encoder.DatetimeEncoder",
+    "skrub._drop_uninformative.DropUninformative",
+    "skrub._string_encoder.StringEncoder",
+    "skrub._table_vectorizer.TableVectorizer",
+    "skrub._to_categorical.ToCategorical",
+    "skrub._to_datetime.ToDatetime",
+    "skrub._to_float.ToFloat",
+    "skrub._to_str.ToStr",
+)
+"""Types inside estimators that are loaded beside those skops itself knows to be harmless."""
+
+PACKAGES = ("pilae", "numpy", "scipy", "scikit-learn", "skops", "skrub")
+
+Kind = TypeVar("Kind")
+
+_kinds: dict[str, type] = {}
+
+
+def saveable(cls: type[Kind]) -> type[Kind]:
+    """List a class whose objects may be in a file: they are restored from their attributes alone."""
+    _kinds[cls.__name__] = cls
+    return cls
+
+
+class SaveMixin:
+    """`save` for estimators."""
+
+    def save(self, path: str | os.PathLike, *, statistics: bool = True) -> None:
+        """Write the fitted model to one file, which `pilae.load` reads. The file appears whole or not at all.
+
+        Arrays are stored as NumPy's, wherever the model was fitted.
+
+        Parameters
+        ----------
+        path : path-like
+        statistics : bool, default=True
+            Keep the sums that `partial_fit`, `forget` and `merge` need. They are most of the file where the head is
+            wide, and a model that only predicts can do without.
+        """
+        save(self, path, statistics=statistics)
+
+
+def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict[str, Any] | None = None) -> None:
+    """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
+    writer = _Writer(() if statistics else ("moments", "statistics"))
+    tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
+    header = {
+        "file": "pilae",
+        "format": FORMAT,
+        "kind": type(model).__name__,
+        "versions": versions(),
+        "members": writer.checksums,
+        "objects": writer.objects,
+        "tree": tree,
+    }
+    with _whole(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("header.json", json.dumps(header, allow_nan=False))
+        for name, write in writer.members.items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                write(member)
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a model that `save` wrote.
+
+    No code in the file is run: it holds arrays, plain values and names of pilae's own classes; a scikit-learn
+    estimator inside it is read by skops, and only if all of its types are known.
+
+    Examples
+    --------
+    >>> import tempfile, pilae
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = pilae.PILAEClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/iris.pilae")
+    ...     again = pilae.load(f"{folder}/iris.pilae")
+    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    return load_all(path)["model"]
+
+
+def load_all(path: str | os.PathLike) -> dict[str, Any]:
+    """The model, and what was kept beside it."""
+    with _opened(path) as archive:
+        header = _header(archive, path)
+        reader = _Reader(archive, header, path)
+        return {name: reader.decode(value) for name, value in header["tree"].items()}
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What a file says about itself, without reading its arrays."""
+    with _opened(path) as archive:
+        header = _header(archive, path)
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    return {key: header[key] for key in ("kind", "format", "versions")} | {
+        "bytes": os.path.getsize(path),
+        "arrays": len(header["members"]),
+        "array_bytes": sum(sizes[name] for name in header["members"]),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages a file was written with, those that are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the wanted one that takes its place when everything is written."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)  # as open() would have made it
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
+    with archive:
+        yield archive
+
+
+def _header(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, Any]:
+    try:
+        header = json.loads(archive.read("header.json"))
+        wrong = header["file"] != "pilae"
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
+    if wrong:
+        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
+    if header["format"] > FORMAT:
+        raise ValueError(
+            f"{os.fspath(path)!r} was written by pilae {header['versions'].get('pilae')} in format {header['format']}, "
+            f"and this version reads formats up to {FORMAT}: update pilae to load it."
+        )
+    return header
+
+
+class _Writer:
+    """Turns objects into a JSON tree, arrays and bytes. An object met twice is written once."""
+
+    def __init__(self, dropped: tuple[str, ...]) -> None:
+        self.dropped = dropped
+        self.objects: list[Any] = []
+        self.members: dict[str, Callable[[Any], None]] = {}
+        self.checksums: dict[str, str] = {}
+        self._known: dict[int, int] = {}
+        self._alive: list[Any] = []  # so that no id is used again
+
+    def encode(self, value: Any, place: str) -> Any:
+        if value is None or isinstance(value, (bool, str)):
+            return str(value) if isinstance(value, np.str_) else value
+        if isinstance(value, np.generic):
+            return self.encode(value.item(), place)
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, Space):
+            return {"space": "numpy"}
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return {"tuple": [self.encode(item, place) for item in value]}
+        return {"object": self._object(value, place)}
+
+    def _object(self, value: Any, place: str) -> int:
+        """The number of something that may be met again."""
+        if id(value) not in self._known:
+            number = self._known[id(value)] = len(self.objects)
+            self._alive.append(value)
+            self.objects.append(None)
+            self.objects[number] = self._encoded(value, place)
+        return self._known[id(value)]
+
+    def _encoded(self, value: Any, place: str) -> Any:
+        if isinstance(value, list):
+            return {"list": [self.encode(item, f"{place}[{k}]") for k, item in enumerate(value)]}
+        if isinstance(value, dict):
+            return {"dict": [[self.encode(k, place), self.encode(v, f"{place}[{k!r}]")] for k, v in value.items()]}
+        if is_foreign(value) or isinstance(value, np.ndarray):
+            return self._array(to_numpy(value), place)
+        if _kinds.get(type(value).__name__) is type(value):
+            return {"kind": type(value).__name__, "fields": self._fields(value, place)}
+        if isinstance(value, BaseEstimator):
+            return self._estimator(value, place)
+        raise ValueError(
+            f"{place} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved without running "
+            "code when it is loaded: use plain values, arrays and scikit-learn estimators, or pickle the model at your "
+            "own risk."
+        )
+
+    def _fields(self, value: Any, place: str) -> dict[str, Any]:
+        if hasattr(value, "_fields"):
+            fields = value._asdict()
+        else:
+            own = "__getstate__" in vars(type(value))
+            fields = value.__getstate__() if own else vars(value)
+        return {
+            name: None if name in self.dropped else self.encode(item, f"{place}.{name}")
+            for name, item in fields.items()
+        }
+
+    def _array(self, array: np.ndarray, place: str) -> Any:
+        if array.dtype == object:
+            items = array.ravel().tolist()
+            if not all(isinstance(item, (str, int, float, bool, type(None))) for item in items):
+                raise ValueError(f"{place} holds objects of other types than numbers and text, which cannot be saved.")
+            return {"items": [self.encode(item, place) for item in items], "shape": list(array.shape)}
+        name = f"{len(self.members)}.npy"
+        array = np.ascontiguousarray(array).reshape(array.shape)
+
+        def write(file: Any) -> None:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+        return {"array": self._member(name, write)}
+
+    def _estimator(self, estimator: Any, place: str) -> Any:
+        skops = _skops(f"saving {place}, a {type(estimator).__name__},")
+        data = skops.dumps(estimator)
+        unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
+        if unknown:
+            raise ValueError(
+                f"{place} holds a {unknown[0]}, which is not among the types that are safe to load: use estimators of "
+                "scikit-learn itself, or pickle the model at your own risk."
+            )
+        return {"skops": self._member(f"{len(self.members)}.skops", lambda file: file.write(data) and None)}
+
+    def _member(self, name: str, write: Callable[[Any], None]) -> str:
+        digest = _Digest()
+        write(digest)
+        self.members[name], self.checksums[name] = write, digest.sum.hexdigest()
+        return name
+
+
+class _Digest(io.RawIOBase):
+    """A file that only sums up what is written."""
+
+    def __init__(self) -> None:
+        self.sum = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sum.update(data)
+        return len(data)
+
+
+class _Reader:
+    """The way back."""
+
+    def __init__(self, archive: zipfile.ZipFile, header: dict[str, Any], path: str | os.PathLike) -> None:
+        self.archive, self.header, self.path = archive, header, os.fspath(path)
+        self._made: dict[int, Any] = {}
+
+    def decode(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        [(key, content), *_] = value.items()
+        if key == "float":
+            return float(content)
+        if key == "space":
+            return NUMPY
+        if key == "tuple":
+            return tuple(self.decode(item) for item in content)
+        return self._object(content)
+
+    def _object(self, number: int) -> Any:
+        if number not in self._made:
+            self._made[number] = self._decoded(self.header["objects"][number])
+        return self._made[number]
+
+    def _decoded(self, value: dict[str, Any]) -> Any:
+        [(key, content), *_] = value.items()
+        if key == "list":
+            return [self.decode(item) for item in content]
+        if key == "dict":
+            return {self.decode(k): self.decode(v) for k, v in content}
+        if key == "array":
+            return np.lib.format.read_array(io.BytesIO(self._member(content)), allow_pickle=False)
+        if key == "items":
+            array = np.empty(len(content), dtype=object)
+            array[:] = [self.decode(item) for item in content]
+            return array.reshape(value["shape"])
+        if key == "skops":
+            return self._estimator(self._member(content))
+        return self._restored(content, value["fields"])
+
+    def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
+        cls = _kinds.get(kind)
+        if cls is None:
+            raise ValueError(
+                f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."
+            )
+        found = {name: self.decode(item) for name, item in fields.items()}
+        if hasattr(cls, "_fields"):
+            return cls(**found)
+        # parameters that came after the file was written have their defaults
+        made = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
+        made.__dict__.update(found)
+        return made
+
+    def _estimator(self, data: bytes) -> Any:
+        skops = _skops(f"{self.path!r}")
+        unknown = set(skops.get_untrusted_types(data=data))
+        if unknown - set(TRUSTED):
+            raise ValueError(
+                f"{self.path!r} holds a {sorted(unknown - set(TRUSTED))[0]}, which is not among the types that are "
+                "safe to load: nothing was loaded."
+            )
+        return skops.loads(data, trusted=sorted(unknown))
+
+    def _member(self, name: str) -> bytes:
+        try:
+            data = self.archive.read(name)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self.path!r} is damaged: {name} cannot be read.") from error
+        if hashlib.sha256(data).hexdigest() != self.header["members"].get(name):
+            raise ValueError(f"{self.path!r} is damaged: {name} is not what was saved.")
+        return data
+
+
+def _skops(what: str) -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(f"{what} needs skops; install it with: pip install 'pilae[save]'") from error
+    return skops.io

@@ -1,0 +1,227 @@
+"""One file: what was saved comes back, nothing else does, and nothing in it is run."""
+
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+
+import pilae
+from pilae import (
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    PILRegressor,
+    StackedPILAE,
+    save,
+)
+
+X, y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "<b>versi</b>", "virginica"])
+
+
+def roundtrip(model, path, **options):
+    model.save(path, **options)
+    return pilae.load(path)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PILAEClassifier(random_state=0),
+        PILAEClassifier(width=[3, 3], head_width=20, dtype="float32"),
+        PILAEClassifier(head="ridge"),
+        PILAEClassifier(head="softmax", input_scaling="asinh"),
+        PILAEClassifier(depth=1, head=LogisticRegression(max_iter=500)),
+        PILClassifier(),
+    ],
+    ids=lambda model: repr(model)[:40],
+)
+@pytest.mark.parametrize("labels", [y, NAMES[y], NAMES[y].astype(object)], ids=["numbers", "text", "objects"])
+def test_classifiers_come_back(model, labels, tmp_path):
+    again = roundtrip(model.fit(X, labels), tmp_path / "m.pilae")
+    assert again.classes_.tolist() == model.classes_.tolist()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.get_params().keys() == model.get_params().keys()
+    assert getattr(again, "loo_score_", None) == getattr(model, "loo_score_", None)
+
+
+@pytest.mark.parametrize("model", [PILAERegressor(random_state=0), PILRegressor()])
+def test_regressors_come_back(model, tmp_path):
+    data, target = load_diabetes(return_X_y=True)
+    again = roundtrip(model.fit(data, target), tmp_path / "m.pilae")
+    np.testing.assert_array_equal(again.predict(data), model.predict(data))
+    if isinstance(model, PILAERegressor):
+        np.testing.assert_array_equal(again.predict_interval(data), model.predict_interval(data))
+
+
+@pytest.mark.parametrize("model", [StackedPILAE(width=[30, 20]), PILAutoencoder(width=16)])
+def test_transformers_come_back_with_their_decoders(model, tmp_path):
+    data = load_digits().data
+    again = roundtrip(model.fit(data), tmp_path / "m.pilae")
+    H = again.transform(data)
+    np.testing.assert_array_equal(H, model.transform(data))
+    np.testing.assert_array_equal(again.inverse_transform(H), model.inverse_transform(H))
+    assert [layer.rank for layer in again.layers_] == [layer.rank for layer in model.layers_]
+    assert again.layers_ is again.network_.layers
+
+
+def test_a_loaded_model_learns_on(tmp_path):
+    model = PILAEClassifier(random_state=0).fit(X[::2], y[::2])
+    again = roundtrip(model, tmp_path / "m.pilae")
+    for each in (model, again):
+        each.partial_fit(X[1::2], y[1::2])
+        each.forget(X[:2], y[:2])
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_without_statistics_the_file_is_small_and_predicts(tmp_path):
+    model = PILAEClassifier(width=[3], head_width=40, random_state=0).fit(X, y)
+    small = roundtrip(model, tmp_path / "small.pilae", statistics=False)
+    model.save(tmp_path / "whole.pilae")
+    assert (tmp_path / "small.pilae").stat().st_size < 0.7 * (tmp_path / "whole.pilae").stat().st_size
+    np.testing.assert_array_equal(small.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="keep_statistics"):
+        small.partial_fit(X[:5], y[:5])
+    assert model.head_.output.moments is not None
+
+
+def test_a_model_from_torch_comes_back_in_numpy(tmp_path):
+    import torch
+
+    model = PILAEClassifier(random_state=0).fit(torch.asarray(X), y)
+    again = roundtrip(model, tmp_path / "m.pilae")
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(torch.asarray(X)).numpy(), rtol=1e-12)
+
+
+def test_names_of_columns_come_back(tmp_path):
+    frame = load_iris(as_frame=True).data
+    again = roundtrip(PILAEClassifier().fit(frame, y), tmp_path / "m.pilae")
+    assert again.feature_names_in_.tolist() == list(frame.columns)
+    again.predict(frame)
+
+
+class Own(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_types_that_would_need_code_are_refused(tmp_path):
+    path = tmp_path / "m.pilae"
+    with pytest.raises(ValueError, match=r"Own, which is not among the types that are safe"):
+        PILAEClassifier(depth=0, head=Own()).fit(X, y).save(path)
+    with pytest.raises(ValueError, match=r"model\.random_state is a numpy\.random"):
+        PILAEClassifier(random_state=np.random.RandomState(0)).fit(X, y).save(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "m.pilae"
+    PILAEClassifier().fit(X, y).save(path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="safe"):
+        PILAEClassifier(depth=0, head=Own()).fit(X, y).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def rewritten(path, change):
+    """The same file with another header."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    change(header, members)
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_newer_foreign_and_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier().fit(X, y)
+
+    def of(change):
+        model.save(path)
+        rewritten(path, change)
+        pilae.load(path)
+
+    with pytest.raises(ValueError, match=r"in format 2, and this version reads formats up to 1"):
+        of(lambda header, members: header.update(format=2))
+    with pytest.raises(ValueError, match="not a model that pilae has saved"):
+        of(lambda header, members: header.update(file="other"))
+    with pytest.raises(ValueError, match="is not what was saved"):
+        of(lambda header, members: members.update({"0.npy": members["0.npy"][:-1] + b"?"}))
+    with pytest.raises(ValueError, match="'Popen', which this version of pilae does not know"):
+        of(
+            lambda header, members: (
+                header["objects"].append({"kind": "Popen", "fields": {}})
+                or header["tree"].update(model={"object": len(header["objects"]) - 1})
+            )
+        )
+    path.write_bytes(b"hello")
+    with pytest.raises(ValueError, match="not a model that pilae has saved"):
+        pilae.load(path)
+    with pytest.raises(FileNotFoundError):
+        pilae.load(tmp_path / "nowhere")
+
+
+def test_a_pickle_inside_is_not_run(tmp_path):
+    path = tmp_path / "m.pilae"
+    PILAEClassifier().fit(X, y).save(path)
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "owned"), "w"))
+
+    def change(header, members):
+        import hashlib
+        import io
+
+        file = io.BytesIO()
+        np.save(file, np.array([Evil()], dtype=object), allow_pickle=True)
+        assert pickle.dumps(Evil())
+        members["0.npy"] = file.getvalue()
+        header["members"]["0.npy"] = hashlib.sha256(file.getvalue()).hexdigest()
+
+    rewritten(path, change)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        pilae.load(path)
+    assert not (tmp_path / "owned").exists()
+
+
+def test_a_file_of_the_first_format_still_loads(tmp_path):
+    """A field that a later version added is missing in an older file: its default holds."""
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier(width=[3]).fit(X, y)
+    model.save(path)
+
+    def older(header, members):
+        for item in header["objects"]:
+            if item.get("kind") == "PILAEClassifier":
+                del item["fields"]["tied"]
+
+    rewritten(path, older)
+    again = pilae.load(path)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.get_params()["tied"] is True
+
+
+def test_the_header_says_what_a_file_holds(tmp_path):
+    path = tmp_path / "m.pilae"
+    PILAEClassifier().fit(X, y).save(path)
+    header = save.read_header(path)
+    assert header["kind"] == "PILAEClassifier"
+    assert header["versions"]["pilae"] == pilae.__version__
+    assert 0 < header["array_bytes"] < header["bytes"]
