@@ -29,6 +29,7 @@ from ._dask import accuracy, is_dask, lazy_on_dask, r2
 from ._progress import Progress, peak_megabytes
 from .activations import ACTIVATIONS
 from .blocks import Rows
+from .export import OnnxMixin
 from .head import EstimatorHead, LinearHead, residual_quantiles
 from .loo import Scored
 from .opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
@@ -59,7 +60,7 @@ class LeftOut(NamedTuple):
     predicted: np.ndarray
 
 
-class _BasePILAE(SaveMixin, UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BasePILAE(SaveMixin, OnnxMixin, UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What classifier and regressor share."""
 
     def __init__(
@@ -239,7 +240,7 @@ class _BasePILAE(SaveMixin, UpdateMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
 
 @saveable
-class PILAEClassifier(ClassifierMixin, _BasePILAE):
+class PILAEClassifier(ClassifierMixin, _BasePILAE, onnx="classifier"):
     """A deep network trained by pseudoinverse learning, for classification.
 
     Autoencoder layers are fitted one on another in closed form (see `StackedPILAE`); on their features the head
@@ -679,7 +680,7 @@ default="auto"
 
 
 @saveable
-class PILAERegressor(RegressorMixin, _BasePILAE):
+class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
     """A deep network trained by pseudoinverse learning, for regression with one or several outputs.
 
     Minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 over the output weights W, on features found without

@@ -90,7 +90,7 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
         "objects": writer.objects,
         "tree": tree,
     }
-    with _whole(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("header.json", json.dumps(header, allow_nan=False))
         for name, write in writer.members.items():
             with archive.open(name, "w", force_zip64=True) as member:
@@ -148,7 +148,7 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file beside the wanted one that takes its place when everything is written."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

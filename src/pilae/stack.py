@@ -13,13 +13,14 @@ from ._arrays import Array, space_for, space_of
 from ._dask import lazy_on_dask
 from ._progress import Progress
 from .blocks import Block, Rows
+from .export import OnnxMixin
 from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
 from .opening import is_streamed, rows_to_ask, stream_to_fit
 from .save import SaveMixin, saveable
 
 
-class _BaseStack(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BaseStack(SaveMixin, OnnxMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
@@ -128,7 +129,7 @@ class _BaseStack(SaveMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
 
 @saveable
-class StackedPILAE(_BaseStack):
+class StackedPILAE(_BaseStack, onnx="transformer"):
     """Features of a stack of pseudoinverse-learning autoencoders, without labels.
 
     Each layer minimises ||X - f(X W_e) W_d||^2 + lambda_1 ||W_d||^2 over the decoder W_d in closed form, with the
@@ -276,7 +277,7 @@ default="auto"
 
 
 @saveable
-class PILAutoencoder(_BaseStack):
+class PILAutoencoder(_BaseStack, onnx="transformer"):
     """One pseudoinverse-learning autoencoder: `StackedPILAE` of depth one.
 
     Minimises ||X - f(X W_e) W_d||^2 + lambda_1 ||W_d||^2 over the decoder W_d, then ties W_e = W_d'.

@@ -1,0 +1,149 @@
+"""ONNX: the file says what the model says."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
+from pilae.activations import ACTIVATIONS
+
+X, y = load_iris(return_X_y=True)
+X = X.astype(np.float32)
+NAMES = np.array(["setosa", "<b>versi</b>", "virginica"])
+
+
+def run(path, rows):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: np.asarray(rows, np.float32)})
+
+
+def check_classifier(model, path, rows, within=1e-6, **options):
+    model.to_onnx(path, **options)
+    label, proba = run(path, rows)
+    np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=within)
+    assert label.tolist() == model.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PILAEClassifier(random_state=0),
+        PILAEClassifier(width=[3, 3], head_width=20, encoder_ridge=1e-2),
+        PILAEClassifier(head="ridge", depth=1),
+        PILAEClassifier(head="softmax", depth=1),
+        PILAEClassifier(depth=0, input_scaling="asinh", direct_links=True, head_anchors="pairs"),
+    ],
+    ids=lambda model: repr(model)[:60],
+)
+@pytest.mark.parametrize(
+    "labels", [y, NAMES[y], NAMES[y].astype(object), y > 0], ids=["numbers", "text", "objects", "two"]
+)
+def test_classifiers(model, labels, tmp_path):
+    model = clone(model).set_params(dtype="float64")
+    check_classifier(model.fit(X, labels), tmp_path / "m.onnx", X)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_float32_models_agree_as_far_as_they_are_known(dtype, tmp_path):
+    """What float32 loses in the model itself is the limit: with ridges of ordinary size that is below 1e-5."""
+    rows, labels = load_wine(return_X_y=True)
+    rows = rows.astype(np.float32)
+    model = PILAEClassifier(width=[10], head_width=50, ridge=1e-2).fit(rows, labels)
+    check_classifier(model, tmp_path / f"{dtype}.onnx", rows, 1e-5, dtype=dtype)
+
+
+def test_float32_graphs_are_half_as_large(tmp_path):
+    model = PILAEClassifier(width=[40], head_width=200).fit(*load_digits(return_X_y=True))
+    for dtype in ("float32", "float64"):
+        model.to_onnx(tmp_path / dtype, dtype=dtype)
+    assert (tmp_path / "float32").stat().st_size < 0.55 * (tmp_path / "float64").stat().st_size
+    with pytest.raises(ValueError, match="'dtype' must be"):
+        model.to_onnx(tmp_path / "half", dtype="float16")
+
+
+def test_the_logistic_map_of_many_rows(tmp_path):
+    data, target = load_digits(return_X_y=True)
+    model = PILAEClassifier(depth=0, head_width=150, random_state=0, dtype="float64").fit(data, target)
+    model.predict_proba(data[:2])
+    assert model.head_.calibration.weights is not None
+    check_classifier(model, tmp_path / "m.onnx", data.astype(np.float32))
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_every_activation(activation, tmp_path):
+    model = PILAEClassifier(
+        width=[3], activation=activation, head_width=20, head_activation=activation, dtype="float64"
+    )
+    within = 1e-5 if activation == "gelu" else 1e-6  # the error function is float32 in every runtime
+    check_classifier(model.fit(X, y), tmp_path / "m.onnx", X, within)
+
+
+def test_multilabel(tmp_path):
+    rows, labels = make_multilabel_classification(200, 8, random_state=0)
+    rows = rows.astype(np.float32)
+    model = PILAEClassifier(depth=0, head_width=30, random_state=0, dtype="float64").fit(rows, labels)
+    check_classifier(model, tmp_path / "m.onnx", rows)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_regressors(targets, tmp_path):
+    data, target = load_diabetes(return_X_y=True)
+    data, target = data.astype(np.float32), target / target.std()
+    Y = target if targets == 1 else np.stack([target, -target, target**2], axis=1)
+    model = PILAERegressor(depth=1, head_width=40, random_state=0, dtype="float64").fit(data, Y)
+    model.to_onnx(tmp_path / "m.onnx")
+    [found] = run(tmp_path / "m.onnx", data)
+    np.testing.assert_allclose(found, model.predict(data).reshape(len(data), -1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model", [StackedPILAE(width=[30, 20], dtype="float64"), PILAutoencoder(width=16, dtype="float64")]
+)
+def test_transformers(model, tmp_path):
+    data = load_digits().data.astype(np.float32)
+    model.fit(data).to_onnx(tmp_path / "m.onnx")
+    [found] = run(tmp_path / "m.onnx", data)
+    np.testing.assert_allclose(found, model.transform(data), atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [y, NAMES[y]], ids=["numbers", "text"])
+def test_pipelines_convert_with_skl2onnx(labels, tmp_path):
+    from skl2onnx import to_onnx
+
+    export.register()
+    pipe = make_pipeline(
+        StandardScaler(), PILAEClassifier(depth=1, head_width=20, random_state=0, dtype="float64")
+    ).fit(X, labels)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(to_onnx(pipe, X[:1], options={"zipmap": False}, target_opset=export.OPSET).SerializeToString())
+    label, proba = run(path, X)
+    np.testing.assert_allclose(proba, pipe.predict_proba(X), atol=1e-5)
+    assert label.tolist() == pipe.predict(X).tolist()
+
+
+def test_regressors_and_transformers_convert_with_skl2onnx(tmp_path):
+    from skl2onnx import to_onnx
+
+    export.register()
+    pipe = make_pipeline(StandardScaler(), StackedPILAE(width=[3], keep_decoders=False), Ridge()).fit(X, X[:, 0])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(to_onnx(pipe, X[:1], target_opset=export.OPSET).SerializeToString())
+    np.testing.assert_allclose(run(path, X)[0][:, 0], pipe.predict(X), atol=1e-5)
+    pipe = make_pipeline(StandardScaler(), PILAERegressor(depth=0, head_width=20)).fit(X, X[:, 0])
+    path.write_bytes(to_onnx(pipe, X[:1], target_opset=export.OPSET).SerializeToString())
+    np.testing.assert_allclose(run(path, X)[0][:, 0], pipe.predict(X), atol=1e-5)
+
+
+def test_heads_that_are_not_covered_say_so(tmp_path):
+    model = PILAEClassifier(depth=1, head=LogisticRegression(max_iter=500)).fit(X, y)
+    with pytest.raises(ValueError, match="The head is a LogisticRegression, and ONNX export covers"):
+        model.to_onnx(tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(NotFittedError):
+        PILAEClassifier().to_onnx(tmp_path / "m.onnx")
