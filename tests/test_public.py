@@ -90,10 +90,14 @@ def test_the_federated_example_gives_the_pooled_model(capsys):
 def test_imports_go_one_way():
     """CONTRIBUTING's list of files is the order of the imports."""
     lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
-    order = [line.split("`")[1].removesuffix(".py") for line in lines if line.startswith("| `")]
-    assert sorted(order) == sorted(path.stem for path in (ROOT / "src/pilae").glob("*.py") if path.stem != "__init__")
+    order = [line.split("`")[1].removesuffix(".py").rstrip("/") for line in lines if line.startswith("| `")]
+    source = ROOT / "src/pilae"
+    folders = [path.parent.name for path in source.glob("*/__init__.py")]
+    assert sorted(order) == sorted([path.stem for path in source.glob("*.py") if path.stem != "__init__"] + folders)
     for k, name in enumerate(order):
-        for node in ast.walk(ast.parse((ROOT / f"src/pilae/{name}.py").read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level == 1:
+        files = (source / name).glob("*.py") if name in folders else [source / f"{name}.py"]
+        level = 2 if name in folders else 1  # how many dots lead to the package
+        for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
+            if isinstance(node, ast.ImportFrom) and node.level == level:
                 used = [node.module] if node.module else [alias.name for alias in node.names]
                 assert all(order.index(module) < k for module in used), (name, used)

@@ -350,6 +350,10 @@ class WidthPath(NamedTuple):
 
     first: int
     errors: dict[float, np.ndarray]
+    ridge: float
+    """The one chosen."""
+    standard_errors: np.ndarray | None = None
+    """Of errors[ridge]."""
 
 
 def best_width(
@@ -396,9 +400,10 @@ def best_width(
         k, start, rows = k - 1, start - 1, down
     mean = means[ridges[k]]
     if not np.isfinite(mean).all():
-        return int(factors.G.shape[0]), ridges[k], WidthPath(first, means)
+        return int(factors.G.shape[0]), ridges[k], WidthPath(first, means, ridges[k])
     best = int(np.argmin(mean))
     gain = rows[:, : best + 1] - rows[:, best : best + 1]
     spread = np.sqrt(np.average((gain - (mean[: best + 1] - mean[best])) ** 2, axis=0, weights=chooser) / count)
     tie = np.flatnonzero(mean[: best + 1] - mean[best] <= TIE * spread)
-    return first + int(tie[0]), ridges[k], WidthPath(first, dict(sorted(means.items())))
+    error = np.sqrt(np.maximum(np.average(rows**2, axis=0, weights=chooser) - mean**2, 0.0) / count)
+    return first + int(tie[0]), ridges[k], WidthPath(first, dict(sorted(means.items())), ridges[k], error)

@@ -6,7 +6,7 @@ Thin on purpose: parameters in, functions of the other files called, attributes 
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -38,6 +38,9 @@ from .search import fit_network
 from .sources import Source
 from .stack import layer_number
 from .update import UpdateMixin, Wider
+
+if TYPE_CHECKING:
+    from .report import Report
 
 
 def _head_has(method: str):
@@ -201,6 +204,27 @@ class _BasePILAE(SaveMixin, OnnxMixin, UpdateMixin, ClassNamePrefixFeaturesOutMi
         depth = layer_number(self, layer)
         return rows.map(lambda block: self.network_(block, depth), self._widest)
 
+    def report(
+        self, X: Any = None, y: Any = None, *, title: str | None = None, image_shape: tuple[int, ...] | None = None
+    ) -> Report:
+        """What this model is, why, and how good on test rows: shown in a notebook, or saved as HTML, Markdown or JSON.
+
+        Parameters
+        ----------
+        X, y : test rows and their targets, optional
+        title : str, optional
+        image_shape : tuple, optional
+            How to draw a row; rows of a square number of columns (64 or more) are drawn as images anyway.
+
+        Returns
+        -------
+        Report
+            `save(path)` writes `.html`, `.md` or `.json`; `summary` is a dict of everything it says.
+        """
+        from .report import make_report
+
+        return make_report(self, X, y, title=title, image_shape=image_shape)
+
     def get_metadata_routing(self):
         """Metadata routing: `sample_weight` for this estimator, and what a head estimator asks for."""
         if isinstance(self.head, str):
@@ -339,7 +363,7 @@ default="auto"
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
         The same for every width (head_width="auto", unless plain ridge was chosen): `width_path_.errors[ridge][k]` is
-        that of `width_path_.first + k` columns, direct links included.
+        that of `width_path_.first + k` columns, direct links included; `standard_errors` belong to the chosen `ridge`.
     search_ : list of dict
         Every candidate of the search: what it was, the leave-one-out loss it was compared by (`loss`) and its standard
         error, its squared leave-one-out error on rows that are not neurons (`error`) and on those that are, the output

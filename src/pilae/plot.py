@@ -1,0 +1,224 @@
+"""Pictures of why a network is what it is, in the way of scikit-learn's Display objects. Needs matplotlib.
+
+WidthPathDisplay.from_estimator(model)      error of every width, from one fit
+DepthDisplay.from_estimator(model)          the candidates of the search, by depth
+SpectrumDisplay.from_data(X)                singular values of the data, and where they count as zero
+CalibrationDisplay.from_estimator(model)    whether probabilities mean what they say
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .linalg import rank_cutoff
+from .loo import WidthPath
+
+COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
+
+
+class _Display:
+    """Drawing on an axis of the caller's or a new one; the axis stays in `ax_`, its figure in `figure_`."""
+
+    ax_: Any
+    figure_: Any
+
+    def _axis(self, ax: Any) -> Any:
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError("Plots need matplotlib; install it with: pip install 'pilae[report]'") from error
+            _, ax = plt.subplots(layout="constrained")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+@dataclass
+class WidthPathDisplay(_Display):
+    """Leave-one-out error of every width of the hidden layer.
+
+    Attributes
+    ----------
+    path : WidthPath
+    width : int
+        The one chosen, in columns (direct links included).
+    """
+
+    path: WidthPath
+    width: int
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Any = None) -> WidthPathDisplay:
+        """Draw the width path of a fitted `PILAEClassifier` or `PILAERegressor`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from pilae import PILAEClassifier
+        >>> from pilae.plot import WidthPathDisplay
+        >>> model = PILAEClassifier(depth=0).fit(*load_digits(return_X_y=True))
+        >>> display = WidthPathDisplay.from_estimator(model)  # doctest: +SKIP
+        """
+        check_is_fitted(model)
+        path = getattr(model, "width_path_", None)
+        if path is None:
+            raise ValueError(
+                "This model has no width path: its width was given, or it has no hidden layer. Fit with "
+                "head_width='auto' to have one."
+            )
+        return cls(path, int(model.head_.output.coef.shape[0])).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> WidthPathDisplay:
+        ax = self._axis(ax)
+        for ridge, errors in self.path.errors.items():
+            if not np.isfinite(errors).all():
+                continue
+            columns = self.path.first + np.arange(len(errors))
+            chosen = ridge == self.path.ridge
+            label = f"ridge {ridge:.1e}" + (" (chosen)" if chosen else "")
+            ax.plot(columns, errors, color=COLOUR if chosen else FAINT, lw=2 if chosen else 1, label=label)
+            if chosen and self.path.standard_errors is not None:
+                low, high = (errors + s * self.path.standard_errors for s in (-1, 1))
+                ax.fill_between(columns, low, high, color=COLOUR, alpha=0.2, lw=0)
+        self.finish(ax, self.path.errors[self.path.ridge])
+        return self
+
+    def finish(self, ax: Any, best: np.ndarray) -> None:
+        """The mark of the chosen width, and limits that show the part where widths differ."""
+        ax.axvline(self.width, color=OTHER, ls="--", lw=1, label=f"{self.width} columns")
+        if np.isfinite(best).all():
+            ax.set_ylim(0.9 * best.min(), min(float(best.max()), 4 * float(best.min())) * 1.05)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error", xscale="log")
+        ax.legend(frameon=False)
+
+
+@dataclass
+class DepthDisplay(_Display):
+    """Leave-one-out loss of the candidates of the search, by depth: each a point, the best of each depth joined.
+
+    Attributes
+    ----------
+    depths, losses, chosen : lists, one item for each candidate of the round that decided
+    """
+
+    depths: list[int]
+    losses: list[float]
+    chosen: list[bool]
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Any = None) -> DepthDisplay:
+        """Draw the search of a fitted `PILAEClassifier` or `PILAERegressor`."""
+        check_is_fitted(model)
+        if not model.search_:
+            raise ValueError(
+                "This model was not searched: its depth was given. Fit with depth='auto' to compare depths."
+            )
+        rows = [row for row in model.search_ if row["round"] == 1]
+        decided = next(row for row in model.search_ if row["chosen"])
+        same = [all(row[k] == decided[k] for k in ("input_scaling", "depth", "neurons", "activation")) for row in rows]
+        return cls([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> DepthDisplay:
+        ax = self._axis(ax)
+        depths, losses, chosen = (np.asarray(values) for values in (self.depths, self.losses, self.chosen))
+        ax.scatter(depths, losses, s=18, color=FAINT, label="candidates", zorder=2)
+        each = np.unique(depths)
+        ax.plot(each, [losses[depths == d].min() for d in each], color=COLOUR, label="best of each depth", zorder=1)
+        ax.scatter(depths[chosen], losses[chosen], s=40, facecolors="none", edgecolors=OTHER, label="chosen", zorder=3)
+        ax.set(xlabel="autoencoder layers", ylabel="leave-one-out loss (first round)", xticks=each)
+        ax.legend(frameon=False)
+        return self
+
+
+@dataclass
+class SpectrumDisplay(_Display):
+    """Singular values of the data, and the cut-off below which they count as zero.
+
+    Attributes
+    ----------
+    values : ndarray
+        Relative to the largest, descending.
+    cutoff : float
+    rank : int
+    """
+
+    values: np.ndarray
+    cutoff: float
+    rank: int
+
+    @classmethod
+    def from_data(cls, X: Any, *, ax: Any = None) -> SpectrumDisplay:
+        """Draw the spectrum of a table or of features, held in memory."""
+        X = np.asarray(X, dtype=float)
+        X = X.reshape(len(X), -1)
+        s = np.linalg.svd(X, compute_uv=False)
+        values = s / s[0] if s[0] > 0 else s
+        cutoff = rank_cutoff(X.shape[1], gram=True)
+        return cls(values, cutoff, int(np.sum(values > cutoff))).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> SpectrumDisplay:
+        ax = self._axis(ax)
+        shown = np.maximum(self.values, 1e-17)
+        ax.semilogy(np.arange(1, len(shown) + 1), shown, color=COLOUR)
+        ax.axhline(self.cutoff, color=OTHER, ls="--", lw=1, label=f"counts as zero: rank {self.rank} of {len(shown)}")
+        ax.set(xlabel="singular value", ylabel="relative to the largest")
+        ax.legend(frameon=False)
+        return self
+
+
+@dataclass
+class CalibrationDisplay(_Display):
+    """How often the predicted class is right, against the probability it was given.
+
+    Attributes
+    ----------
+    confidence, accuracy, weight : ndarray
+        Of each bin: mean probability of the predicted class, share of right predictions, share of the rows.
+    error : float
+        Expected calibration error: the mean distance of the two.
+    """
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    weight: np.ndarray
+    error: float
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, y: Any, *, bins: int = 10, ax: Any = None) -> CalibrationDisplay:
+        """Draw the calibration of a fitted classifier on rows that it has not seen."""
+        check_is_fitted(model)
+        return cls.from_predictions(y, model.predict_proba(X), model.classes_, bins=bins, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y: Any, probabilities: Any, classes: Any, *, bins: int = 10, ax: Any = None
+    ) -> CalibrationDisplay:
+        return cls.computed(y, probabilities, classes, bins=bins).plot(ax=ax)
+
+    @classmethod
+    def computed(cls, y: Any, probabilities: Any, classes: Any, *, bins: int = 10) -> CalibrationDisplay:
+        """The bins alone, nothing drawn: as many rows in each."""
+        P = np.asarray(probabilities)
+        confidence, right = P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == np.asarray(y)
+        edges = np.unique(np.quantile(confidence, np.linspace(0, 1, bins + 1)))
+        place = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, max(len(edges) - 2, 0))
+        count = np.bincount(place)
+        used = count > 0
+        mean, hits = (np.bincount(place, weights=v)[used] / count[used] for v in (confidence, right))
+        weight = count[used] / len(P)
+        return cls(mean, hits, weight, float(weight @ np.abs(mean - hits)))
+
+    def plot(self, *, ax: Any = None) -> CalibrationDisplay:
+        ax = self._axis(ax)
+        low = min(float(self.confidence.min()), float(self.accuracy.min()), 0.9)
+        ax.plot([low, 1], [low, 1], color=FAINT, lw=1, label="as often as it says")
+        ax.plot(self.confidence, self.accuracy, "o-", color=COLOUR, label=f"mean distance {self.error:.3f}")
+        ax.set(xlabel="probability of the predicted class", ylabel="share of right predictions")
+        ax.legend(frameon=False)
+        return self

@@ -1,0 +1,9 @@
+"""What a fitted model is, why, and how good: as one HTML page, as Markdown, as JSON.
+
+A report is a summary first (`summary`: model to plain dict), then figures (`figures`: dict to SVG), then a page
+(`page`: both to text). Nothing is computed while a page is written.
+"""
+
+from .page import Report, make_report
+
+__all__ = ["Report", "make_report"]

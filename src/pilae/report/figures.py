@@ -1,0 +1,180 @@
+"""From a summary to figures: SVG text that takes the page's colours, light or dark."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..loo import WidthPath
+from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
+
+TEXT = "#123456"
+"""Stands for the page's text colour until the figure is written."""
+
+
+def figures(summary: dict[str, Any]) -> dict[str, str]:
+    """Name to SVG of every figure that the summary has numbers for."""
+    found: dict[str, str] = {}
+    with _style():
+        path = summary.get("width_path")
+        if path is not None:
+            found["width_path"] = _drawn(lambda ax: _width_path(path, ax))
+        rows = [row for row in summary.get("search", []) if row["round"] == 1]
+        if rows and len({row["depth"] for row in rows}) > 1:
+            chosen = next(row for row in summary["search"] if row["chosen"])
+            found["depth"] = _drawn(lambda ax: _depth(rows, chosen, ax))
+        spectrum = summary.get("spectrum")
+        if spectrum is not None:
+            values = np.asarray(spectrum["values"])
+            display = SpectrumDisplay(values, spectrum["cutoff"], spectrum["rank"])
+            found["spectrum"] = _drawn(lambda ax: display.plot(ax=ax))
+        pictures = summary.get("reconstruction") or {}
+        if pictures.get("pictures"):
+            found["reconstruction"] = _images(pictures["originals"], pictures["pictures"])
+        found |= _of_test(summary.get("test") or {})
+    return found
+
+
+def _of_test(test: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    if test.get("confusion") is not None and len(test["classes"]) > 1:
+        names = [each["name"] for each in test["classes"]]
+        found["confusion"] = _drawn(lambda ax: _confusion(np.asarray(test["confusion"]), names, ax), square=True)
+    if "calibration" in test:
+        bins = test["calibration"]
+        display = CalibrationDisplay(
+            np.asarray(bins["confidence"]), np.asarray(bins["accuracy"]), np.empty(0), bins["error"]
+        )
+        found["calibration"] = _drawn(lambda ax: display.plot(ax=ax))
+    if "points" in test:
+        found["residuals"] = _drawn(lambda ax: _residuals(np.asarray(test["points"]), ax))
+    if "coverage" in test:
+        found["coverage"] = _drawn(lambda ax: _coverage(np.asarray(test["coverage"]), ax))
+    return found
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            "A report needs matplotlib and jinja2; install them with: pip install 'pilae[report]'"
+        ) from error
+    settings = {
+        "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
+        "svg.hashsalt": "pilae",
+        "font.family": "sans-serif",
+        "font.size": 10,
+        "savefig.transparent": True,
+        "path.simplify_threshold": 0.3,
+        **dict.fromkeys(
+            ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "legend.labelcolor"), TEXT
+        ),
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def _drawn(draw: Any, *, square: bool = False) -> str:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 4.6 if square else 3.2), layout="constrained")
+    draw(figure.subplots())
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return _of_the_page(file.getvalue())
+
+
+def _of_the_page(svg: str) -> str:
+    """Without prologue and fixed size, and with the page's text colour."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    return svg.replace(TEXT, "currentColor")
+
+
+def _width_path(path: dict[str, Any], ax: Any) -> None:
+    columns = np.asarray(path["columns"])
+    for name, errors in path["errors"].items():
+        chosen = name == f"{path['ridge']:.1e}"
+        label = f"ridge {name}" + (" (chosen)" if chosen else "")
+        ax.plot(columns, errors, color=COLOUR if chosen else FAINT, lw=2 if chosen else 1, label=label)
+        if chosen and path["standard_errors"] is not None:
+            spread = np.asarray(path["standard_errors"])
+            ax.fill_between(columns, errors - spread, errors + spread, color=COLOUR, alpha=0.2, lw=0)
+    mark = WidthPathDisplay(WidthPath(0, {}, 0.0), path["chosen"])
+    mark.finish(ax, np.asarray(path["errors"][f"{path['ridge']:.1e}"]))
+
+
+def _depth(rows: list[dict], chosen: dict, ax: Any) -> None:
+    same = [row["depth"] == chosen["depth"] and row["neurons"] == chosen["neurons"] for row in rows]
+    DepthDisplay([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
+
+
+def _confusion(matrix: np.ndarray, names: list[str], ax: Any) -> None:
+    share = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    ax.imshow(share, cmap="Greens", vmin=0, vmax=1)
+    short = [name if len(name) <= 14 else name[:13] + "…" for name in names]
+    ax.set_xticks(range(len(names)), _plain(short), rotation=90 if max(map(len, short)) > 3 else 0)
+    ax.set_yticks(range(len(names)), _plain(short))
+    ax.set(xlabel="predicted", ylabel="true")
+    if len(names) <= 20:
+        for i, row in enumerate(matrix):
+            for j, count in enumerate(row):
+                if count:
+                    colour = "white" if share[i, j] > 0.5 else "#222222"
+                    ax.text(j, i, str(count), ha="center", va="center", color=colour, size=10 - len(names) // 4)
+
+
+def _plain(names: list[str]) -> list[str]:
+    """Names as they are: matplotlib would read dollars as mathematics."""
+    return [name.replace("$", r"\$") for name in names]
+
+
+def _residuals(points: np.ndarray, ax: Any) -> None:
+    ax.axhline(0, color=FAINT, lw=1)
+    ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.5, markersize=4)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlabel="predicted", ylabel="true minus predicted")
+
+
+def _coverage(pairs: np.ndarray, ax: Any) -> None:
+    ax.plot([0, 1], [0, 1], color=FAINT, lw=1, label="as asked")
+    ax.plot(pairs[:, 0], pairs[:, 1], "o-", color=OTHER, label="share of test targets inside")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlabel="coverage asked for", ylabel="coverage found", xlim=(0.4, 1), ylim=(0.4, 1))
+    ax.legend(frameon=False)
+
+
+def _images(originals: list, layers: list[list]) -> str:
+    """The originals above what each layer keeps of them, as one small PNG inside an SVG (pixels stay sharp)."""
+    import matplotlib.image
+
+    rows = [np.asarray(originals), *(np.asarray(layer) for layer in layers)]
+    low, high = float(rows[0].min()), float(rows[0].max())
+    gap = 2
+    lines = []
+    for images in rows:
+        images = np.clip((images - low) / (high - low if high > low else 1.0), 0, 1)
+        if images.ndim == 3:
+            images = np.repeat(images[..., None], 3, axis=3)
+        padded = np.pad(images, ((0, 0), (gap, gap), (gap, gap), (0, 0)), constant_values=1.0)
+        lines.append(np.concatenate(list(padded), axis=1))
+    sheet = np.concatenate(lines, axis=0)
+    file = io.BytesIO()
+    matplotlib.image.imsave(file, sheet, format="png")
+    height, width = sheet.shape[:2]
+    data = base64.b64encode(file.getvalue()).decode()
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
+        f'<image width="{width}" height="{height}" style="image-rendering:pixelated" '
+        f'href="data:image/png;base64,{data}"/></svg>'
+    )
