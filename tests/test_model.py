@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -13,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs, close
-from pilae import PILAEClassifier, PILAERegressor, search
+from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, search
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 
@@ -552,3 +553,37 @@ def test_fit_rows_auto_takes_a_sample_where_that_is_enough(monkeypatch):
     assert abs(sampled.loo_score_ - whole.loo_score_) < 0.02
     monkeypatch.setattr(search, "FITTED_ROWS", 650)  # too few: all rows are taken
     close(PILAEClassifier(**params).fit(DIGITS, LABELS).decision_function(DIGITS), whole.decision_function(DIGITS))
+
+
+def test_callbacks_of_scikit_learn_hear_of_the_stages():
+    """scikit-learn 1.9 has them; the versions in CI do."""
+
+    class Record:
+        def __init__(self):
+            self.events = []
+
+        def setup(self, estimator, context):
+            self.events.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            self.events.append(("begin", context.task_name))
+
+        def on_fit_task_end(self, estimator, context):
+            self.events.append(("end", context.task_name))
+
+        def teardown(self, estimator, context):
+            self.events.append("teardown")
+
+    X, y = blobs(200)
+    for model in (PILAEClassifier(random_state=0), StackedPILAE(width=[3])):
+        record = Record()
+        model.set_callbacks(record)
+        model.fit(X, y)
+        assert record.events[0] == "setup"
+        assert record.events[-1] == "teardown"
+        begun = [event[1] for event in record.events if event[0] == "begin"]
+        ended = [event[1] for event in record.events if event[0] == "end"]
+        assert begun[0] == ended[-1] == "fit"
+        assert sorted(begun) == sorted(ended)
+        assert "reading the rows" in begun
+        clone(model).fit(X, y)

@@ -1,10 +1,21 @@
-"""A progress display: one line on standard error, only when asked for."""
+"""Progress: one line on standard error when asked for, and scikit-learn's callbacks where it has them."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        pass
+
+    def with_callbacks(method):
+        return method
 
 
 class Progress:
@@ -20,10 +31,43 @@ class Progress:
         self.shown = 0.0
         self.quiet = False
         """Whether passes are not shown: a stage that has a label of its own is on."""
+        self._estimator: Any = None
+        self._context: Any = None
+        self._task: Any = None
+        self._label = ""
+
+    def begin(self, estimator: Any) -> None:
+        """A fit begins: callbacks that were set on the estimator, or on one around it, hear of its stages."""
+        if hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx"):
+            self._estimator, self._context = estimator, estimator._init_callback_context(max_subtasks=None)
+            self._context.call_on_fit_task_begin(estimator=estimator)
+
+    def end(self) -> None:
+        """The fit is over."""
+        if self._context is not None:
+            self._end_task()
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+            self._context = self._estimator = None
+
+    def _begin_task(self, label: str) -> None:
+        if self._context is not None and label != self._label:
+            self._end_task()
+            self._label, self._task = label, self._context.subcontext(task_name=label)
+            self._task.call_on_fit_task_begin(estimator=self._estimator)
+
+    def _end_task(self) -> None:
+        if self._task is not None:
+            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._label, self._task = "", None
 
     def update(self, label: str, done: int, total: int) -> None:
         """`done` of `total` rows of the stage called `label`."""
-        if not self.on or self.quiet or not label:
+        if self.quiet or not label:
+            return
+        self._begin_task(label)
+        if done >= total:
+            self._end_task()
+        if not self.on:
             return
         now = time.perf_counter()
         finished = done >= total
@@ -39,6 +83,7 @@ class Progress:
     def stage(self, label: str) -> None:
         """What is being done, where counting rows would say little; until `end_of_stages` or the next one."""
         self.quiet = True
+        self._begin_task(label)
         if not self.on:
             return
         now = time.perf_counter() - self.start

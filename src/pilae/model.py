@@ -26,7 +26,7 @@ from sklearn.utils.validation import has_fit_parameter
 from . import _check
 from ._arrays import Array, as_labels, space_for, space_of, to_numpy
 from ._dask import accuracy, is_dask, lazy_on_dask, r2
-from ._progress import Progress, peak_megabytes
+from ._progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
 from .activations import ACTIVATIONS
 from .blocks import Rows
 from .export import OnnxMixin
@@ -63,7 +63,15 @@ class LeftOut(NamedTuple):
     predicted: np.ndarray
 
 
-class _BasePILAE(SaveMixin, OnnxMixin, UpdateMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BasePILAE(
+    SaveMixin,
+    OnnxMixin,
+    UpdateMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """What classifier and regressor share."""
 
     def __init__(
@@ -144,6 +152,7 @@ class _BasePILAE(SaveMixin, OnnxMixin, UpdateMixin, ClassNamePrefixFeaturesOutMi
     def _fit_rows(self, rows: Rows, y: np.ndarray | None, fit_params: dict) -> None:
         """Grow the network on `rows`, fit the head, set the fitted attributes."""
         start = time.perf_counter()
+        rows.progress.begin(self)
         try:
             result = fit_network(self, rows, y, fit_params)
         finally:
@@ -168,6 +177,7 @@ class _BasePILAE(SaveMixin, OnnxMixin, UpdateMixin, ClassNamePrefixFeaturesOutMi
             self.ridge_path_ = head.output.path
             if head.output.width_path is not None:
                 self.width_path_ = head.output.width_path
+        rows.progress.end()
 
     # ----------------------------------------------------------------------------------------- predicting
 
@@ -466,6 +476,7 @@ default="auto"
         )
         self.class_weight = class_weight
 
+    @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
 
@@ -741,6 +752,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
 
     _heads = ("shln", "ridge")
 
+    @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
 

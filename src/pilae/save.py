@@ -260,6 +260,7 @@ class _Writer:
         else:
             own = "__getstate__" in vars(type(value))
             fields = value.__getstate__() if own else vars(value)
+            fields = {name: item for name, item in fields.items() if not name.startswith("_skl_")}  # callbacks
         return {
             name: None if name in self.dropped else self.encode(item, f"{place}.{name}")
             for name, item in fields.items()

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _check, structure
 from ._arrays import Array, space_for, space_of
 from ._dask import lazy_on_dask
-from ._progress import Progress
+from ._progress import CallbackSupportMixin, Progress, with_callbacks
 from .blocks import Block, Rows
 from .export import OnnxMixin
 from .layer import LayerSpec
@@ -20,7 +20,9 @@ from .opening import is_streamed, rows_to_ask, stream_to_fit
 from .save import SaveMixin, saveable
 
 
-class _BaseStack(SaveMixin, OnnxMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _BaseStack(
+    SaveMixin, OnnxMixin, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
@@ -33,6 +35,7 @@ class _BaseStack(SaveMixin, OnnxMixin, ClassNamePrefixFeaturesOutMixin, Transfor
             w = _check.check_weight(sample_weight, X.shape[0])
             space, progress = space_for(X, self.device), Progress(self.verbose)
             rows = Rows(X, space, weight=w, block_rows=self.block_rows, dtype=self.dtype, progress=progress)
+        rows.progress.begin(self)
         found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(
@@ -59,6 +62,7 @@ class _BaseStack(SaveMixin, OnnxMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.layers_ = network.layers
         self.n_passes_ = grower.passes
         self._n_features_out = network.layers[-1].width if network.layers else rows.d
+        rows.progress.end()
 
     @lazy_on_dask
     def transform(self, X: Any, layer: int | None = None) -> Array:
@@ -252,6 +256,7 @@ default="auto"
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the layers.
 
@@ -346,6 +351,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the autoencoder.
 
