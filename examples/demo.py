@@ -38,6 +38,9 @@ def main() -> None:
     print(f"{'PILAEClassifier()':<22}{auto_seconds:>10.2f}{auto.loo_score_:>25.4f}{auto.score(X_test, y_test):>16.4f}")
     print(f"{'MLPClassifier ' + str(hidden):<22}{mlp_seconds:>10.2f}{'-':>25}{mlp.score(X_test, y_test):>16.4f}")
 
+    auto.report(X_test, y_test, title="Handwritten digits").save("pilae-demo.html")
+    print("\nA report on PILAEClassifier() was written to pilae-demo.html")
+
 
 if __name__ == "__main__":
     main()
