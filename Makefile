@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all lint format tables bench bench-peers bench-scale clean
+.PHONY: demo test test-all test-browser lint format tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -25,10 +25,16 @@ demo: $(VENV)/core
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not browser"
 
 test-all: $(VENV)/all
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not browser"
+
+# the report in Debian's Chromium; installs it where it is missing
+test-browser: $(VENV)/dev
+	command -v chromedriver || (apt-get update -q && apt-get install -qy chromium chromium-driver)
+	$(BIN)/python -m pip install --quiet selenium
+	$(BIN)/python -m pytest -m browser
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -1,0 +1,67 @@
+"""The report in a real browser: `make test-browser` (Debian's Chromium, headless)."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_digits
+
+from pilae import PILAEClassifier, PILAERegressor
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    X, y = load_digits(return_X_y=True)
+    names = np.array([f"<b onload=alert({k})>digit {k}</b>" for k in range(10)])[y]
+    model = PILAEClassifier(depth=2, random_state=0).fit(X[:1200], names[:1200])
+    model.report(X[1200:], names[1200:], title="Digits <script>alert(1)</script>").save(folder / "classes.html")
+    X, y = load_diabetes(return_X_y=True)
+    PILAERegressor(random_state=0).fit(X[:300], y[:300]).report(X[300:], y[300:]).save(folder / "numbers.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options)
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.parametrize("width", [380, 1280], ids=["phone", "desktop"])
+@pytest.mark.parametrize("name", ["classes", "numbers"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_renders(browser, pages, name, width, scheme):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    browser.get((pages / f"{name}.html").as_uri())
+    browser.save_screenshot(str(pages / f"{name}-{width}-{scheme}.png"))
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('figure svg')].map(f => { const r = f.getBoundingClientRect();"
+        "return [r.width, r.height] })"
+    )
+    assert len(sizes) >= 3
+    assert all(w > 150 and h > 40 for w, h in sizes)
+    ground, text = browser.execute_script(
+        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
+    )
+    assert brightness(ground) > 200 if scheme == "light" else brightness(ground) < 60
+    assert abs(brightness(ground) - brightness(text)) > 120
+    assert browser.execute_script("return document.querySelectorAll('script').length") == 0
+
+
+def brightness(colour: str) -> float:
+    return float(np.mean([float(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]))
