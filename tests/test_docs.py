@@ -15,6 +15,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+from benchmarks import render_docs
 from pilae.cli import main
 
 matplotlib.use("Agg")
@@ -118,6 +119,13 @@ def test_the_examples_run(script, tmp_path, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: None)
     runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
     plt.close("all")
+
+
+@pytest.mark.parametrize("page", render_docs.PAGES)
+def test_the_tables_are_those_of_the_results(page):
+    text = (ROOT / "docs" / page).read_text()
+    for table in render_docs.PAGES[page]:
+        assert table() in text, table.__name__
 
 
 def test_links_between_files_lead_somewhere():
