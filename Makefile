@@ -73,4 +73,4 @@ bench-scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks.render
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist docs/_build docs/auto_examples .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -18,7 +18,7 @@ copyright = "pilae's authors, BSD-3-Clause"
 version = release = pilae.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
+exclude_patterns = ["_build", "**sg_execution_times.rst", "auto_examples/*.ipynb", "auto_examples/*.py"]
 templates_path: list[str] = []
 
 html_theme = "furo"
@@ -36,7 +36,7 @@ default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_use_ivar = False
 napoleon_use_rtype = False
 add_module_names = False
 
@@ -44,11 +44,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
+    "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
     "within_subsection_order": "FileNameSortKey",
+    "capture_repr": (),
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 10_000,
     "download_all_examples": False,
     "abort_on_example_error": True,
 }
@@ -81,10 +81,10 @@ def page_source(app, docname, source):
     def link(match):
         mark, text, place, _, anchor = match.groups()
         target = Path(os.path.normpath(folder / place))
+        if place and (page := named.get(str(target.relative_to(ROOT)))) is not None:
+            return f"[{text}](/{page}.md{'#' + anchor if anchor else ''})"
         if not place or not target.exists() or target.is_dir():
             return match[0]
-        if (page := named.get(str(target.relative_to(ROOT)))) is not None:
-            return f"[{text}](/{page}.md{'#' + anchor if anchor else ''})"
         if target.suffix == ".md" and target.parent != ROOT / "docs":
             return text  # a file that is no page
         return f"{mark}[{text}](/{os.path.relpath(target, ROOT / 'docs')}{'#' + anchor if anchor else ''})"
