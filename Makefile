@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all test-browser lint format tables bench bench-peers bench-scale clean
+.PHONY: demo test test-all test-browser lint format docs tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -19,6 +19,10 @@ $(VENV)/dev: $(VENV)/core
 
 $(VENV)/all: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet -e ".[dev,torch,dask,parquet,table,report,onnx]"
+	touch $@
+
+$(VENV)/docs: $(VENV)/core
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	touch $@
 
 demo: $(VENV)/core
@@ -44,6 +48,10 @@ lint: $(VENV)/dev
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# docs/_build/html/index.html; a warning is an error, and nothing is read from elsewhere
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 # the paper's tables: hours, can be interrupted and continued; QUICK=1 for minutes; PILAE_DATA is the folder with the data
 tables: $(VENV)/dev
@@ -71,4 +79,4 @@ bench-scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks.render
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

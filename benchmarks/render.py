@@ -1,4 +1,4 @@
-"""Write the measured tables into this folder's README and the project's: python -m benchmarks.render"""
+"""Write the measured tables into README, documentation and this folder's README: python -m benchmarks.render"""
 
 import json
 import math
@@ -232,6 +232,9 @@ def main() -> None:
     for table in TABLES:
         text = between(text, table.__name__, table())
     tables.write_text(text)
+    from benchmarks import render_docs  # which uses the tables of this file
+
+    render_docs.main()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from . import save
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
 from .sources import scan_blocks
-from .tables import Encoder, TableFile, encoded
+from .tables import Encoder, TableFile, encoded, held_out
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -130,9 +130,11 @@ def _say(options: argparse.Namespace, found: dict[str, Any], lines: list[str]) -
 def _fit(options: argparse.Namespace) -> None:
     if not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
-    _check_folder(options.output)
+    for path in (options.output, options.report):
+        _check_folder(path)
     table, start = TableFile(options.table), time.perf_counter()
     sample = table.sample()
+    sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
     columns = options.columns.split(",") if options.columns else None
     small = options.table == "-" or os.path.getsize(options.table) <= IN_MEMORY_BYTES
     encoder = Encoder.fitted(sample, options.target, options.task, columns, len(sample) if small else None)
@@ -182,8 +184,11 @@ def _predict(options: argparse.Namespace) -> None:
     import pandas as pd
 
     rows, header = 0, True
+    table = TableFile(options.table)
     with _written(options.output) as file:
-        for piece in TableFile(options.table).pieces():
+        for piece in table.pieces():
+            if not len(piece):
+                raise ValueError(f"{table.name} has no rows.")
             X = encoder.encode(piece)
             out = {encoder.target: model.predict(X)}
             if options.proba:
@@ -208,6 +213,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
+    _check_folder(options.output)
     model, encoder = _loaded(options.model)
     rows: tuple[Any, Any] = (None, None)
     if options.table is not None:
@@ -217,6 +223,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    _check_folder(options.onnx)
     held = save.load_all(options.model)
     encoder = held.get("table")
     to_onnx(held["model"], options.onnx, "float32" if options.float32 else "float64")
@@ -243,6 +250,7 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
+    _check_folder(options.output)
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -309,9 +317,9 @@ def _scored(model: Any, table: TableFile, encoder: Encoder, share: float, keep: 
     return {"rows": len(y), "score": float(score(y, predicted))}
 
 
-def _check_folder(path: str) -> None:
+def _check_folder(path: str | None) -> None:
     """Before hours of work, not after."""
-    if path != "-" and not Path(path).absolute().parent.is_dir():
+    if path is not None and path != "-" and not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(Path(path).parent)!r} to write {path!r} into.")
 
 

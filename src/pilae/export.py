@@ -165,6 +165,7 @@ def _probabilities(graph: Graph, calibration: Calibration, s: str, n_classes: in
 def _softmax_head(graph: Graph, head: EstimatorHead, x: str) -> str:
     """Probabilities of LogisticRegression on whitened features: whitening is part of its coefficients."""
     model = head.estimator
+    assert head.factor is not None
     coef = to_numpy(solve_triangular(head.factor, head.factor.dtype.type(1) * model.coef_.T, transposed=True))
     x = _scaled(graph, head.scaling, x)
     logits = graph.op("Add", graph.op("MatMul", x, graph.constant(coef)), graph.constant(model.intercept_))

@@ -45,7 +45,7 @@ class Statistics:
 @saveable
 @dataclass
 class Layer:
-    """A fitted autoencoder layer: H = f(X W_e), eq (22), and what was learnt on the way.
+    """A fitted autoencoder layer: H = f(X W_e), eq (23), and what was learnt on the way.
 
     Attributes
     ----------

@@ -361,7 +361,10 @@ default="auto"
     classes_ : ndarray
     layers_ : list of Layer
         width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
-    head_width_, ridge_ : int, float
+    head_width_ : int
+        Hidden neurons of the SHLN; with head="ridge" the features.
+    ridge_ : float
+        The output ridge, per unit of weight.
     loo_score_ : float
         Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
         weight of its repeats; of 1,000 or more, rows that are neurons are left aside). Heads that are other

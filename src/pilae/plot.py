@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from .linalg import rank_cutoff
 from .loo import WidthPath
 
+PLAN = ("input_scaling", "depth", "head", "neurons", "encoder_ridge", "activation", "direct")
+"""The columns of `search_` that say what a candidate is."""
+
 COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 
 
@@ -121,7 +124,7 @@ class DepthDisplay(_Display):
             )
         rows = [row for row in model.search_ if row["round"] == 1]
         decided = next(row for row in model.search_ if row["chosen"])
-        same = [all(row[k] == decided[k] for k in ("input_scaling", "depth", "neurons", "activation")) for row in rows]
+        same = [all(row[key] == decided[key] for key in PLAN) for row in rows]
         return cls([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> DepthDisplay:

@@ -104,9 +104,13 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
         "tree": tree,
     }
     with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("header.json", json.dumps(header, allow_nan=False))
+        archive.writestr("header.json", json.dumps(header, allow_nan=False), zipfile.ZIP_DEFLATED)
         for name, write in writer.members.items():
-            with archive.open(name, "w", force_zip64=True) as member:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = (
+                zipfile.ZIP_STORED if name.endswith(".npy") else zipfile.ZIP_DEFLATED
+            )  # weights are noise
+            with archive.open(info, "w", force_zip64=True) as member:
                 write(member)
 
 
@@ -146,8 +150,8 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     return {key: header[key] for key in ("kind", "format", "versions")} | {
         "bytes": os.path.getsize(path),
-        "arrays": len(header["members"]),
-        "array_bytes": sum(sizes[name] for name in header["members"]),
+        "arrays": sum(name.endswith(".npy") for name in header["members"]),
+        "array_bytes": sum(sizes[name] for name in header["members"] if name.endswith(".npy")),
     }
 
 
@@ -353,7 +357,7 @@ class _Reader:
         return self._restored(content, value["fields"])
 
     def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
-        cls = _kinds.get(kind)
+        cls: Any = _kinds.get(kind)
         if cls is None:
             raise ValueError(
                 f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,11 @@ class Encoder:
         names = columns or [name for name in sample.columns if name != target]
         if not names:
             raise ValueError(f"The table has no column beside {target!r}.")
+        unknown = [name for name in names if name not in sample.columns]
+        if unknown:
+            raise ValueError(f"There is no column {unknown[0]!r}: the columns are {_listed(list(sample.columns))}.")
+        if target in names:
+            raise ValueError(f"{target!r} is the target, and must not be among the columns it is predicted from.")
         sample = sample[sample[target].notna()]
         task = task or task_of(sample[target])
         numeric = [name for name in names if _is_number(sample[name])]
@@ -242,15 +247,14 @@ def held_out(start: int, count: int, share: float) -> np.ndarray:
     return (numbers >> np.uint64(40)).astype(np.float64) < share * 2.0**24
 
 
-def encoded(
-    table: TableFile, encoder: Encoder, share: float, keep: str, seen: Callable[[int], None] = lambda rows: None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def encoded(table: TableFile, encoder: Encoder, share: float, keep: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(X, y) of every piece: `keep` says whether of the rows to "train" on, of those to "test" on, or "all"."""
     start = 0
     for piece in table.pieces():
         out = held_out(start, len(piece), share)
         start += len(piece)
-        seen(start)
+        if encoder.target not in piece.columns:
+            raise ValueError(f"{table.name} lacks the column {encoder.target!r}, the target of the model.")
         known = piece[encoder.target].notna().to_numpy()
         chosen = known & {"train": ~out, "test": out, "all": np.ones_like(out)}[keep]
         part = piece[chosen]

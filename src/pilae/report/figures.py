@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..loo import WidthPath
-from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
+from ..plot import COLOUR, FAINT, OTHER, PLAN, CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
 
 TEXT = "#123456"
 """Stands for the page's text colour until the figure is written."""
@@ -67,7 +67,7 @@ def _style() -> Iterator[None]:
         raise ImportError(
             "A report needs matplotlib and jinja2; install them with: pip install 'pilae[report]'"
         ) from error
-    settings = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
         "svg.hashsalt": "pilae",
         "font.family": "sans-serif",
@@ -115,7 +115,7 @@ def _width_path(path: dict[str, Any], ax: Any) -> None:
 
 
 def _depth(rows: list[dict], chosen: dict, ax: Any) -> None:
-    same = [row["depth"] == chosen["depth"] and row["neurons"] == chosen["neurons"] for row in rows]
+    same = [all(row[key] == chosen[key] for key in PLAN) for row in rows]
     DepthDisplay([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
 
 

@@ -1,0 +1,168 @@
+"""The tables of the documentation that are about results: those of docs/choose.md, docs/images.md and docs/gpu.md.
+
+`python -m benchmarks.render` writes them with all others.
+"""
+
+import json
+from pathlib import Path
+
+from benchmarks.machine import RESULTS
+from benchmarks.render import between, gpu, no_argument
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+OTHERS = ("MLPClassifier", "SVC", "LogisticRegression", "RidgeClassifierCV")
+OWN, BOOSTING = "PILAEClassifier", "HistGradientBoosting"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def _sets() -> dict:
+    return json.loads((RESULTS / "tabular.json").read_text())["sets"]
+
+
+def _peers() -> dict:
+    """Every fit of peers.json by name; back-propagation after each epoch."""
+    found = {}
+    for name, case in json.loads((RESULTS / "peers.json").read_text())["methods"].items():
+        for k, fit in enumerate(case.get("epochs", [case]), 1):
+            found[f"{name}, {k} epochs" if "epochs" in case else name] = case | fit
+    return found
+
+
+def _compared(sets: tuple[str, ...], methods: tuple[str, ...]) -> str:
+    """Accuracy and seconds of these methods on these sets, the best in bold."""
+    rows = []
+    for name in sets:
+        found = _sets()[name]["methods"]
+        best = max(round(found[method]["accuracy"], 4) for method in methods)
+        cells = [(round(found[m]["accuracy"], 4), found[m]["seconds"]) for m in methods]
+        rows.append([name, *(f"**{a:.4f}** ({s:.2f} s)" if a == best else f"{a:.4f} ({s:.2f} s)" for a, s in cells)])
+    return _table(["", *(f"`{method}`" for method in methods)], rows)
+
+
+def choose_means() -> str:
+    sets = [s["methods"] for s in _sets().values()]
+    mean = {m: sum(s[m]["accuracy"] for s in sets) / len(sets) for m in (OWN, *OTHERS)}
+    seconds = {m: sum(s[m]["seconds"] for s in sets) for m in (OWN, *OTHERS)}
+    rows = [[f"`{m}`", f"{mean[m]:.4f}", f"{seconds[m]:.1f}"] for m in sorted(mean, key=lambda m: -mean[m])]
+    return (
+        _table(["", "mean accuracy", f"seconds for all {len(sets)}"], rows)
+        + f"\n\nThat is {100 * (mean[OWN] - mean['MLPClassifier']):.1f} points above the MLP on average, at "
+        f"{seconds[OWN] / seconds['MLPClassifier']:.1f} times its time."
+    )
+
+
+def choose_boosting() -> str:
+    return _compared(("segment", "spambase", "sylva_agnostic_train"), (OWN, BOOSTING))
+
+
+def choose_small() -> str:
+    rows = []
+    for name, s in _sets().items():
+        if s["rows"] < 500:
+            best = max((m for m in s["methods"] if m != OWN), key=lambda m: s["methods"][m]["accuracy"])
+            own, other = (f"{s['methods'][m]['accuracy']:.4f}" for m in (OWN, best))
+            rows.append([name, str(s["rows"]), own, f"{other}, `{best}`"])
+    return _table(["", "training rows", f"`{OWN}`", "best of the others"], rows)
+
+
+def choose_linear() -> str:
+    sets = ("har_subset735", "mfeat", "internet_ads", "sylva_agnostic_train")
+    return _compared(sets, (OWN, "RidgeClassifierCV", "LogisticRegression"))
+
+
+def choose_wide() -> str:
+    names = ("segment", "spambase", "sylva_agnostic_train", "mfeat", "coil20_32x32", "internet_ads")
+    rows = []
+    for name in names:
+        s = _sets()[name]
+        times = (f"{s['methods'][m]['seconds']:.2f} s" for m in (OWN, "MLPClassifier"))
+        rows.append([name, f"{s['columns']:,}", *times])
+    return _table(["", "columns", f"`{OWN}`", "`MLPClassifier`"], rows)
+
+
+def choose_back_propagation() -> str:
+    peers = _peers()
+    network = "PyTorch back-propagation 784-705-634-10, Adam"
+    names = (
+        "pilae: the paper's 784-705-634, head 4,000, ridge given",
+        f"{network}, 3 epochs",
+        "pilae: depth 2, 5,000 neurons",
+        f"{network}, 5 epochs",
+        f"{network}, 8 epochs",
+        "MLPClassifier (705, 634), early stopping",
+    )
+    rows = [[n, f"{peers[n]['test_accuracy']:.4f}", f"{peers[n]['seconds']:.1f}"] for n in names]
+    return _table(["", "test accuracy", "seconds"], rows)
+
+
+def choose_nystroem() -> str:
+    given = "width, structure, ridges"
+    names = {
+        "Nystroem 5,000 + RidgeClassifier": "width, gamma, ridge",
+        "pilae: depth 2, 5,000 neurons": given,
+        "pilae: depth 2, 3,000 neurons": given,
+        "pilae: depth 0, 2,000 pairs": given,
+        "pilae: no argument": "nothing",
+    }
+    peers = _peers()
+    rows = []
+    for name, by_hand in names.items():
+        p = peers[name]
+        memory = f"{p['peak_megabytes'] * 2**20 / 1e9:.1f} GB"
+        rows.append([name, f"{p['test_accuracy']:.4f}", f"{p['seconds']:.1f}", f"{p['gemm']:.1f}", memory, by_hand])
+    other, same, narrow, _, free = (peers[name] for name in names)
+
+    def against(one: dict) -> str:
+        points = 100 * (one["test_accuracy"] - other["test_accuracy"])
+        share = 100 * one["gemm"] / other["gemm"]
+        return f"{abs(points):.1f} points {'better' if points > 0 else 'worse'}, in {share:.0f}% of the time"
+
+    memory = 100 * same["peak_megabytes"] / other["peak_megabytes"]
+    text = [
+        f"At the same width pilae is {against(same)} and {memory:.0f}% of the memory.",
+        f"With 3,000 neurons it is {against(narrow)}.",
+        f"With no argument, search included, it is {against(free)} of *one* fit of the pipeline.",
+    ]
+    head = ["", "test accuracy", "seconds", "in GEMM", "peak memory", "given by hand"]
+    return _table(head, rows) + "\n\n" + "\n".join(text)
+
+
+def choose_strangers() -> str:
+    own = _sets()["isolet_subset"]["methods"][OWN]
+    return (
+        f"isolet_subset, whose test speakers are not in the training part: {own['loo']:.4f} leave-one-out, "
+        f"{own['accuracy']:.4f} on the test part."
+    )
+
+
+PAGES = {
+    "choose.md": (
+        choose_means,
+        choose_boosting,
+        choose_small,
+        choose_linear,
+        choose_wide,
+        choose_back_propagation,
+        choose_nystroem,
+        choose_strangers,
+    ),
+    "images.md": (no_argument,),
+    "gpu.md": (gpu,),
+}
+
+
+def main() -> None:
+    for page, tables in PAGES.items():
+        text = (DOCS / page).read_text()
+        for table in tables:
+            text = between(text, table.__name__, table())
+        (DOCS / page).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Every block of code and every command of the README and the documentation that one machine can run is run here.
+
+The blocks of a page share one namespace and run in order, in an empty folder. A block that needs more than that is
+marked by a line before it, `% not executed: why` (in the README, where that would show, an HTML comment), and listed.
+"""
+
+import re
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
+from benchmarks import render_docs
+from pilae.cli import main
+
+matplotlib.use("Agg")
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py") if path.name != "federated.py")  # test_public
+
+NOT_EXECUTED = [
+    ("README.md", "the files are the reader's; docs/deploy.md runs the same commands on its own"),
+    (
+        "README.md",
+        "make demo sets up an environment and runs examples/demo.py, which a test runs; make test is the tests",
+    ),
+    ("README.md", "installs software"),
+    ("docs/data.md", "needs a cluster"),
+    ("docs/embeddings.md", "downloads a model"),
+    ("docs/gpu.md", "needs a GPU"),
+    ("docs/start.md", "installs software"),
+]
+
+HOLDS = {
+    "README.md": "model.score(X_test, y_test) > 0.95 and X_hat.shape == X_test.shape",
+    "docs/data.md": "model.fit_stats_['rows'] == 500 and stream.classes_[2] == 7 and pooled.score(X, y) > 0.6",
+    "docs/embeddings.md": "model.score(E_test, y_test) > 0.95",
+    "docs/images.md": "model.score(X_test, y_test) > 0.95",
+    "docs/start.md": "model.score(X_test, y_test) > 0.9",
+    "docs/tables.md": "model.loo_score_ > 0.95 and pipe.score(houses[400:], price[400:]) > 0.7",
+}
+"""What is true after the last block of a page."""
+
+
+WRITTEN = ("experiments/RESULTS.md", "auto_examples/index.rst")
+"""Files that `make tables` and `make docs` write."""
+
+
+class Block(NamedTuple):
+    line: int
+    kind: str
+    text: str
+    reason: str | None
+    """Why it is not executed."""
+
+
+def blocks_of(page):
+    lines = (ROOT / page).read_text().splitlines()
+    found, k = [], 0
+    while k < len(lines):
+        if lines[k].startswith("```"):
+            end = lines.index("```", k + 1)
+            mark = re.fullmatch(r"(?:%|<!--) not executed: (.*?)(?: -->)?", lines[k - 1]) if k else None
+            text = "\n".join(lines[k + 1 : end])
+            found.append(Block(k + 1, lines[k].removeprefix("```"), text, mark and mark[1]))
+            k = end
+        k += 1
+    return found
+
+
+def commands(block):
+    return [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
+
+
+ALL = {page: blocks_of(page) for page in PAGES}
+
+
+def test_blocks_are_of_a_kind_that_is_run_or_marked():
+    kinds = [block.kind for blocks in ALL.values() for block in blocks if not block.kind.startswith("{")]
+    assert set(kinds) == {"python", "console", "bash"}
+    assert kinds.count("python") >= 30
+    for page, blocks in ALL.items():
+        for block in blocks:
+            if block.kind in ("console", "bash") and block.reason is None:
+                assert commands(block), (page, block.line)
+                assert all(command.startswith("pilae ") for command in commands(block)), (page, block.line)
+
+
+def test_what_is_not_executed_is_listed():
+    marked = [(page, block.reason) for page, blocks in ALL.items() for block in blocks if block.reason]
+    assert sorted(marked) == sorted(NOT_EXECUTED)
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in ALL.items() if any(b.kind[:1] != "{" for b in blocks)])
+def test_the_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = {"__name__": "__main__"}
+    for block in ALL[page]:
+        if block.reason is not None or block.kind.startswith("{"):
+            continue
+        if block.kind == "python":
+            exec(compile("\n" * block.line + block.text, page, "exec"), space)  # errors name the page's line
+        else:
+            for command in commands(block):
+                assert main(shlex.split(command)[1:]) == 0, command
+    plt.close("all")
+    if page in HOLDS:
+        assert eval(HOLDS[page], space)
+
+
+@pytest.mark.parametrize("script", EXAMPLES)
+def test_the_examples_run(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [script, "picture.svg"])
+    monkeypatch.setattr(plt, "show", lambda: None)
+    runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", render_docs.PAGES)
+def test_the_tables_are_those_of_the_results(page):
+    text = (ROOT / "docs" / page).read_text()
+    for table in render_docs.PAGES[page]:
+        assert table() in text, table.__name__
+
+
+def test_links_between_files_lead_somewhere():
+    for page in [*PAGES, "benchmarks/README.md"]:
+        text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.M | re.S)
+        for place in re.findall(r"\]\((?!https?:|#)([^)\s#]+)", text):
+            target = (ROOT / page).parent / place
+            assert place.endswith(WRITTEN) or target.exists(), (page, place)
