@@ -119,7 +119,8 @@ def run(part: str, cells: dict[str, Callable[[], dict]], only: str | None = None
         try:
             seconds, result = seconds_of(cells[name])
         except FileNotFoundError as error:
-            seconds, result = 0.0, {"missing": str(error)}
+            where = os.environ.get("PILAE_DATA") or "PILAE_DATA"  # a folder on this machine says nothing to others
+            seconds, result = 0.0, {"missing": str(error).replace(where, "PILAE_DATA")}
         whole = {**result, "commit": found["machine"]["commit"], "took": round(seconds, 1)}
         found["cells"][name] = json.loads(json.dumps(whole))  # keys are strings from now on, as when read again
         write(part, found, folder)

@@ -86,11 +86,21 @@ def table_1() -> str:
     rows = []
     for name, row, cell in rows_of("table1"):
         theirs = ["-"] * 3 if row is None else [str(row.rows), str(row.features), str(row.rank)]
-        ours = [missing(cell), "", ""]
+        ours = [missing(cell), "", "", ""]
         if not missing(cell):
-            ours = [str(cell["rows"]), str(cell["features"]), str(cell["rank"])]
+            ours = [str(cell[key]) for key in ("rows", "features", "rank by SVD", "rank")]
         rows.append([name, *theirs, *ours, note("table1", name)])
-    head = ["data", "rows (paper)", "features (paper)", "rank (paper)", "rows", "features", "rank", ""]
+    head = [
+        "data",
+        "rows (paper)",
+        "features (paper)",
+        "rank (paper)",
+        "rows",
+        "features",
+        "rank (SVD)",
+        "rank (Gram)",
+        "",
+    ]
     return table(head, rows) + "\n\n" + made("table1")
 
 
