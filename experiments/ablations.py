@@ -37,7 +37,7 @@ CHANGES: dict[str, dict[str, dict]] = {
         "ridge on the features, no SHLN": {"head": "ridge"},
         "softmax": {"head": "softmax"},
     },
-    "depth": {f"{depth} layers": {"width": ("decay", 0.9), "depth": depth} for depth in range(6)},
+    "depth": {f"{depth} layer{'s' * (depth != 1)}": {"width": ("decay", 0.9), "depth": depth} for depth in range(6)},
     "the paper to the letter": {
         "first rows, no ridge, no gain, SHLN": {
             "anchors": "first",

@@ -28,7 +28,7 @@ class Curve:
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
     best: int = -1
-    """The epoch whose weights were kept."""
+    """The epoch whose weights were kept: the best, and of equals the last."""
     saturated: bool = False
     """Whether training ended by itself, and not at the most epochs allowed."""
 
@@ -113,7 +113,7 @@ def train(
             curve.test.append(float("nan") if test is None else test())
         curve.seconds.append(total)
         curve.validation.append(score)
-        if curve.best < 0 or score > curve.validation[curve.best]:
+        if curve.best < 0 or score >= curve.validation[curve.best]:  # of few validation rows many epochs tie: the last
             curve.best, kept = epoch, copy.deepcopy(net.state_dict())
         since = 0 if score > mark + rule.least else since + 1
         mark = max(mark, score) if since else score

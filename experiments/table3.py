@@ -1,6 +1,6 @@
 """Table III: the paper's networks on images, softmax and SHLN heads, trained by PILAE and by back-propagation.
 
-Widths by eq (19) with beta 0.9: 784-705-634, and 1024-921-829 for SVHN. The paper does not say how wide its SHLN is:
+Widths by eq (19) with beta 0.9: 784-705-634, and 1024-921-828 for SVHN. The paper does not say how wide its SHLN is:
 4,000 neurons here. Greedy back-propagation trains the autoencoders and then gets the very heads that PILAE's features
 get; end to end, the same network is trained whole: 784-705-634-10, and 784-705-634-4000-10.
 """

@@ -233,11 +233,12 @@ def survey(
     fit_rows: int | None = None,
     search_rows: Callable[[int], int] | None = None,
     count_all: bool = True,
+    gram: bool = True,
 ) -> Survey:
     """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
 
     How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
-    `count_all` these are counted only as far as the anchors go.
+    `count_all` these are counted only as far as the anchors go; without `gram` only means and variances are found.
     """
     if rows.d > _check.MAX_COLUMNS and not rows.dual:
         raise _check.too_many_columns(rows.d)
@@ -248,7 +249,7 @@ def survey(
         "fitted": fit_rows or 0,
         "searched": 0 if search_rows is None else search_rows(2**62),
     }
-    make = partial(_FirstPass, rows.space, not rows.dual, seed, counted, rows.n_classes, sizes)
+    make = partial(_FirstPass, rows.space, gram and not rows.dual, seed, counted, rows.n_classes, sizes)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
         found = rows.total(make, _FirstPass.add, "reading the rows")
     distinct = found.spread.rows()
@@ -294,7 +295,9 @@ def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
 class Grower:
     """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
 
-    def __init__(self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str) -> None:
+    def __init__(
+        self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str, product: str = "float64"
+    ) -> None:
         self.all_rows = rows
         self.rows = rows if found.fitted is None else found.fitted
         self.found, self.spec, self.width = found, spec, width
@@ -310,8 +313,8 @@ class Grower:
         if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
             network = self.network
             self.moments = self.rows.total(
-                partial(Moments, rows.space),
-                lambda moments, block: moments.add(network(block.X), None, block.w),
+                partial(Moments, rows.space, product=product),
+                lambda moments, block: moments.add(network(block.X), None, block.w, scratch=True),
                 "asinh of the columns",
             )
             self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)

@@ -127,6 +127,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         max(FITTED_ROWS, 10 * rows.d) if params.fit_rows == "auto" else params.fit_rows,
         _rows_of_last_round if searching else None,
         searching or not fixed_width or params.growth != "loo",
+        # asinh is not linear: the Gram of the raw columns says nothing about it
+        params.input_scaling != "asinh" or params.head_width == "formula" or rows.dual,
     )
     available = int(found.anchors.shape[0]) - (params.head_anchors == "pairs")
     if params.head == "shln" and fixed_width and wanted > available:
@@ -261,7 +263,8 @@ class _Builder:
             keep,
             params.tied,
         )
-        return Grower(self.rows, self.found, spec, params.width, scaling)
+        exact = "float64" in self.products
+        return Grower(self.rows, self.found, spec, params.width, scaling, "float64" if exact else "float32")
 
     def grow(self, plan: Plan) -> Grower:
         """The layers; depth -1 grows by the paper's rank rule."""

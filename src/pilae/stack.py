@@ -36,7 +36,10 @@ class _BaseStack(
             space, progress = space_for(X, self.device), Progress(self.verbose)
             rows = Rows(X, space, weight=w, block_rows=self.block_rows, dtype=self.dtype, progress=progress)
         rows.progress.begin(self)
-        found = survey(rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows)
+        linear = self.input_scaling != "asinh" or rows.dual
+        found = survey(
+            rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows, gram=linear
+        )
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(
             self.encoder,
