@@ -153,7 +153,12 @@ def _accuracies(name: str, before: object, now: object) -> Iterator[tuple[str, f
             if key not in before:
                 continue
             inner = f"{name}/bp/{key}" if key in BACK_PROPAGATION else f"{name}/{key}"
-            if "accuracy" in key and isinstance(value, float) and isinstance(before[key], float):
+            if (
+                key.endswith("accuracy")
+                and not key.startswith("seconds")
+                and isinstance(value, float)
+                and isinstance(before[key], float)
+            ):
                 yield inner, before[key], value
             else:
                 yield from _accuracies(inner, before[key], value)
