@@ -7,7 +7,7 @@ take the place of those in experiments/results; at the end experiments/RESULTS.m
 import sys
 
 from experiments import ablations, basic_pil, figure2, incremental, render, table1, table2, table3
-from experiments.common import run
+from experiments.common import forget_unfinished, run
 
 PARTS = {
     "table1": table1,
@@ -23,12 +23,14 @@ def main() -> None:
     wanted = [name.partition(":")[::2] for name in sys.argv[1:] or PARTS]
     for part, cell in wanted:
         if part not in PARTS or (cell and cell not in PARTS[part].cells()):
-            sys.exit(f"There is no {part}:{cell}: parts are {', '.join(PARTS)}; a cell is named as in its results.")
+            name = f"{part}:{cell}" if cell else part
+            sys.exit(f"There is no {name!r}. Parts are {', '.join(PARTS)}; part:cell is one cell, as in the results.")
     try:
         for part, cell in wanted:
             run(part, PARTS[part].cells(), cell or None)
     except KeyboardInterrupt:
         sys.exit("\nStopped: what was measured is kept, and the same command goes on from there.")
+    forget_unfinished()
     figure2.main()
     render.main()
 

@@ -36,11 +36,16 @@ class Curve:
         """Seconds until the test score first reached this, None if it never did."""
         return next((s for s, score in zip(self.seconds, self.test, strict=True) if score >= accuracy), None)
 
+    @property
+    def seconds_to_best(self) -> float:
+        """Until the first epoch that was as good as the best."""
+        return self.seconds[self.validation.index(self.validation[self.best])]
+
     def summary(self) -> dict:
         return {
             "accuracy": self.test[self.best],
             "seconds": self.seconds[-1],
-            "seconds_to_best": self.seconds[self.best],
+            "seconds_to_best": self.seconds_to_best,
             "epochs": len(self.seconds),
             "best_epoch": self.best + 1,
             "saturated": self.saturated,
@@ -190,7 +195,7 @@ class Stack:
     @property
     def seconds_to_best(self) -> float:
         """With the clock of each layer stopped at its best epoch."""
-        return sum(curve.seconds[curve.best] for curve in self.curves)
+        return sum(curve.seconds_to_best for curve in self.curves)
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():

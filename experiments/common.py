@@ -107,14 +107,14 @@ def write(part: str, results: dict, folder: Path | None = None) -> None:
 def run(part: str, cells: dict[str, Callable[[], dict]], only: str | None = None) -> None:
     """Measure all cells of a part, or one.
 
-    Each is written down in UNFINISHED when it is done, so that a run that was interrupted goes on from there; a part
-    that is finished is compared with the results in the repository and takes their place. A cell whose data is not here
-    is written down as missing.
+    Each is written down in UNFINISHED when it is done, so that a run that was interrupted goes on from there (until
+    `forget_unfinished`); a part that is finished is compared with the results in the repository and takes their place.
+    A cell whose data is not here is written down as missing, unless the repository has numbers for it: they stay.
     """
     folder = RESULTS if only else UNFINISHED
     found = read(part, folder)
     found |= {"command": COMMAND, "machine": describe() | {"torch": _torch_version()}}
-    left = [only] if only else [name for name in cells if name not in found["cells"]]
+    left = [only] if only else [name for name in cells if "missing" in found["cells"].get(name, {"missing": ""})]
     for k, name in enumerate(left, 1):
         print(f"{part}: {name} ({k} of {len(left)}) ...", end=" ", file=sys.stderr, flush=True)
         try:
@@ -127,9 +127,19 @@ def run(part: str, cells: dict[str, Callable[[], dict]], only: str | None = None
         write(part, found, folder)
         print("not available" if "missing" in result else f"{seconds:.0f} s", file=sys.stderr, flush=True)
     if only is None:
-        print(compared(part, read(part)["cells"], found["cells"]), file=sys.stderr)
-        write(part, found | {"cells": {name: found["cells"][name] for name in cells}})
-        (UNFINISHED / f"{part}.json").unlink()
+        before = read(part)["cells"]
+        print(compared(part, before, found["cells"]), file=sys.stderr)
+        kept = {name for name in cells if "missing" in found["cells"][name] and "missing" not in before.get(name, {})}
+        kept &= set(before)
+        if kept:
+            print(f"{part}: kept from the repository, as their data is not here: {', '.join(kept)}", file=sys.stderr)
+        write(part, found | {"cells": {name: (before if name in kept else found["cells"])[name] for name in cells}})
+
+
+def forget_unfinished() -> None:
+    """The run is over: the next one begins anew."""
+    for path in UNFINISHED.glob("*.json"):
+        path.unlink()
 
 
 def compared(part: str, before: dict, now: dict) -> str:

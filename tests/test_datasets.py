@@ -417,3 +417,14 @@ def test_import_is_cheap():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_damaged_files_name_the_folder(tmp_path):
+    (tmp_path / "spambase.data").write_text("<html>not found</html>\n")
+    with pytest.raises(ValueError, match=r"spambase"):
+        datasets.load("spambase", tmp_path, openml=False)
+    (tmp_path / "svhn").mkdir()
+    for part in ("train", "test"):
+        (tmp_path / "svhn" / f"{part}_32x32.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(120))
+    with pytest.raises(ValueError, match=r"svhn"):
+        datasets.load("svhn", tmp_path, openml=False)

@@ -112,7 +112,12 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys):
     found = json.loads((tmp_path / "results/part.json").read_text())
     assert found["cells"]["c"]["missing"] == "get it there"
     assert found["machine"]["commit"]
-    assert not (tmp_path / "unfinished/part.json").exists()
+    common.run("part", cells)  # another part was interrupted: this one is not measured again, what was missing is tried
+    assert calls == ["a", "b", "b", "c", "c"]
+    common.forget_unfinished()
+    common.run("part", {"a": cell("a", FileNotFoundError("gone")), "b": cell("b")})
+    assert common.read("part")["cells"]["a"]["accuracy"] == 0.5  # numbers are not replaced by nothing
+    common.forget_unfinished()
     common.run("part", {"a": lambda: {"accuracy": 0.51, "bp": {0: {"accuracy": 0.255}}}, "b": cell("b")})
     lines = capsys.readouterr().err.splitlines()
     assert "part: a/accuracy: 0.5100, in the repository 0.5000" in lines

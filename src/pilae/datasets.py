@@ -96,12 +96,25 @@ def load(name: str, folder: str | Path | None = None, *, openml: bool = True) ->
         raise ValueError(f"There is no data set {name!r}; there are {', '.join(NAMES)}.")
     place = folder if folder is not None else os.environ.get("PILAE_DATA") or None
     root = None if place is None else Path(place).expanduser()
-    found = None if root is None else _from_npz(name, root) or _from_files(name, root)
+    found = None if root is None else _from_folder(name, root)
     if found is None:
         found = _from_openml(name, root, openml)
     parts, source = found
     _check(name, parts, source if root is None or source.startswith("OpenML") else f"{root}: {source}")
     return Dataset(name, EXPECTED[name].title, *parts, source, checksum(parts))
+
+
+def _from_folder(name: str, root: Path) -> tuple[Parts, str] | None:
+    """What a folder has of a set; whatever goes wrong names the folder."""
+    try:
+        return _from_npz(name, root) or _from_files(name, root)
+    except (OSError, ValueError, TypeError, KeyError, EOFError) as error:
+        if str(root) in str(error):  # the sentence names the file
+            raise
+        raise ValueError(
+            f"The files of {name!r} in {root} cannot be read ({' '.join(str(error).split())}): they are damaged or of "
+            "another format, get them anew."
+        ) from error
 
 
 def checksum(parts: Parts) -> str:

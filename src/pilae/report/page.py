@@ -177,7 +177,7 @@ class Report:
             return None
         text, tables = [], []
         if search:
-            rows = sorted(search, key=lambda row: (row["round"], row["loss"]))[:SHOWN_CANDIDATES]
+            rows = sorted(search, key=lambda row: (-row["round"], row["loss"]))[:SHOWN_CANDIDATES]  # the last decided
             keys = (
                 "round",
                 "input_scaling",
