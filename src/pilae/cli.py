@@ -20,7 +20,7 @@ from . import save
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
 from .sources import scan_blocks
-from .tables import Encoder, TableFile, encoded, held_out
+from .tables import SAMPLE_ROWS, Encoder, TableFile, encoded, held_out
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -134,10 +134,11 @@ def _fit(options: argparse.Namespace) -> None:
         _check_folder(path)
     table, start = TableFile(options.table), time.perf_counter()
     sample = table.sample()
+    counted = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
     columns = options.columns.split(",") if options.columns else None
     small = options.table == "-" or os.path.getsize(options.table) <= IN_MEMORY_BYTES
-    encoder = Encoder.fitted(sample, options.target, options.task, columns, len(sample) if small else None)
+    encoder = Encoder.fitted(sample, options.target, options.task, columns, counted)
     kind = PILAEClassifier if encoder.task == "classification" else PILAERegressor
     model = kind(random_state=options.seed, verbose=not options.quiet)
     if small:
