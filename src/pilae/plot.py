@@ -78,27 +78,31 @@ class WidthPathDisplay(_Display):
 
     def plot(self, *, ax: Any = None) -> WidthPathDisplay:
         ax = self._axis(ax)
-        for ridge, errors in self.path.errors.items():
-            if not np.isfinite(errors).all():
-                continue
-            columns = self.path.first + np.arange(len(errors))
-            chosen = ridge == self.path.ridge
-            label = f"ridge {ridge:.1e}" + (" (chosen)" if chosen else "")
-            ax.plot(columns, errors, color=COLOUR if chosen else FAINT, lw=2 if chosen else 1, label=label)
-            if chosen and self.path.standard_errors is not None:
-                low, high = (errors + s * self.path.standard_errors for s in (-1, 1))
-                ax.fill_between(columns, low, high, color=COLOUR, alpha=0.2, lw=0)
-        self.finish(ax, self.path.errors[self.path.ridge])
+        path = self.path
+        finite = {f"{ridge:.1e}": errors for ridge, errors in path.errors.items() if np.isfinite(errors).all()}
+        columns = path.first + np.arange(len(path.errors[path.ridge]))
+        draw_width_path(ax, columns, finite, f"{path.ridge:.1e}", path.standard_errors, self.width)
         return self
 
-    def finish(self, ax: Any, best: np.ndarray) -> None:
-        """The mark of the chosen width, and limits that show the part where widths differ."""
-        ax.axvline(self.width, color=OTHER, ls="--", lw=1, label=f"{self.width} columns")
-        if np.isfinite(best).all():
-            ax.set_ylim(0.9 * best.min(), min(float(best.max()), 4 * float(best.min())) * 1.05)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error", xscale="log")
-        ax.legend(frameon=False)
+
+def draw_width_path(
+    ax: Any, columns: np.ndarray, errors: dict[str, np.ndarray], ridge: str, spread: Any, width: int
+) -> None:
+    """Errors by ridge, that of the chosen one with its standard errors, and the chosen width; limits that show the part
+    where widths differ."""
+    for name, values in errors.items():
+        chosen = name == ridge
+        label = f"ridge {name}" + (" (chosen)" if chosen else "")
+        ax.plot(columns, values, color=COLOUR if chosen else FAINT, lw=2 if chosen else 1, label=label)
+        if chosen and spread is not None:
+            ax.fill_between(columns, values - spread, values + spread, color=COLOUR, alpha=0.2, lw=0)
+    ax.axvline(width, color=OTHER, ls="--", lw=1, label=f"{width} columns")
+    if ridge in errors:
+        best = errors[ridge]
+        ax.set_ylim(0.9 * best.min(), min(float(best.max()), 4 * float(best.min())) * 1.05)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error", xscale="log")
+    ax.legend(frameon=False)
 
 
 @dataclass
@@ -159,11 +163,15 @@ class SpectrumDisplay(_Display):
     def from_data(cls, X: Any, *, ax: Any = None) -> SpectrumDisplay:
         """Draw the spectrum of a table or of features, held in memory."""
         X = np.asarray(X, dtype=float)
-        X = X.reshape(len(X), -1)
+        return cls.computed(X.reshape(len(X), -1)).plot(ax=ax)
+
+    @classmethod
+    def computed(cls, X: np.ndarray) -> SpectrumDisplay:
+        """The values alone, nothing drawn."""
         s = np.linalg.svd(X, compute_uv=False)
         values = s / s[0] if s[0] > 0 else s
         cutoff = rank_cutoff(X.shape[1], gram=True)
-        return cls(values, cutoff, int(np.sum(values > cutoff))).plot(ax=ax)
+        return cls(values, cutoff, int(np.sum(values > cutoff)))
 
     def plot(self, *, ax: Any = None) -> SpectrumDisplay:
         ax = self._axis(ax)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..loo import WidthPath
-from ..plot import COLOUR, FAINT, OTHER, PLAN, CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
+from ..plot import COLOUR, FAINT, OTHER, PLAN, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path
 
 TEXT = "#123456"
 """Stands for the page's text colour until the figure is written."""
@@ -102,16 +101,9 @@ def _of_the_page(svg: str) -> str:
 
 
 def _width_path(path: dict[str, Any], ax: Any) -> None:
-    columns = np.asarray(path["columns"])
-    for name, errors in path["errors"].items():
-        chosen = name == f"{path['ridge']:.1e}"
-        label = f"ridge {name}" + (" (chosen)" if chosen else "")
-        ax.plot(columns, errors, color=COLOUR if chosen else FAINT, lw=2 if chosen else 1, label=label)
-        if chosen and path["standard_errors"] is not None:
-            spread = np.asarray(path["standard_errors"])
-            ax.fill_between(columns, errors - spread, errors + spread, color=COLOUR, alpha=0.2, lw=0)
-    mark = WidthPathDisplay(WidthPath(0, {}, 0.0), path["chosen"])
-    mark.finish(ax, np.asarray(path["errors"][f"{path['ridge']:.1e}"]))
+    errors = {name: np.asarray(values) for name, values in path["errors"].items()}
+    spread = None if path["standard_errors"] is None else np.asarray(path["standard_errors"])
+    draw_width_path(ax, np.asarray(path["columns"]), errors, f"{path['ridge']:.1e}", spread, path["chosen"])
 
 
 def _depth(rows: list[dict], chosen: dict, ax: Any) -> None:

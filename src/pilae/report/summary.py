@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_numpy
 from ..head import LinearHead
-from ..linalg import rank_cutoff, ridge_solve
-from ..plot import CalibrationDisplay
+from ..linalg import ridge_solve
+from ..plot import CalibrationDisplay, SpectrumDisplay
 from ..save import versions
 
 MOST_ROWS = 2000
@@ -137,11 +137,8 @@ def _width_path(model: Any) -> dict[str, Any] | None:
 
 
 def _spectrum(X: np.ndarray) -> dict[str, Any]:
-    X = np.nan_to_num(X)
-    s = np.linalg.svd(X, compute_uv=False)
-    values = s / s[0] if s[0] > 0 else s
-    cutoff = rank_cutoff(X.shape[1], gram=True)
-    return {"values": values.tolist(), "cutoff": cutoff, "rank": int(np.sum(values > cutoff)), "rows": len(X)}
+    found = SpectrumDisplay.computed(np.nan_to_num(X))
+    return {"values": found.values.tolist(), "cutoff": found.cutoff, "rank": found.rank, "rows": len(X)}
 
 
 def _reconstruction(model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None) -> dict[str, Any] | None:
