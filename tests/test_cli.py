@@ -111,9 +111,18 @@ def test_streamed_files_give_the_same_model(folder, prices, monkeypatch):
     out = folder / "streamed.pilae"
     options = ["--columns", "size,town,built,garden", "--quiet"]
     assert run("fit", folder / "houses.csv", "--target", "price", "-o", out, *options) == 0
-    X = np.random.default_rng(0).uniform(0, 1, (5, pilae.load(out).n_features_in_))
-    assert pilae.load(out).predict(X).shape == (5,)
-    assert pilae.load(out).loo_score_ == pytest.approx(pilae.load(prices).loo_score_, abs=1e-3)  # float32 there
+    again, once = pilae.load(out), pilae.load(prices)
+    assert again.predict(pd.read_csv(folder / "new.csv")).shape == (20,)
+    assert again["model"].loo_score_ == pytest.approx(once["model"].loo_score_, abs=1e-3)  # float32 there
+
+
+def test_python_loads_the_encoder_too(folder, prices):
+    """In a process that has not imported the command line."""
+    code = "import sys, pandas, pilae; print(pilae.load(sys.argv[1]).predict(pandas.read_csv(sys.argv[2]))[0])"
+    done = subprocess.run([sys.executable, "-c", code, prices, folder / "new.csv"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert run("predict", prices, folder / "new.csv", "-o", folder / "said.csv") == 0
+    assert float(done.stdout) == pytest.approx(pd.read_csv(folder / "said.csv")["price"][0])
 
 
 def test_arff_and_npz(tmp_path, capsys):

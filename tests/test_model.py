@@ -312,6 +312,28 @@ def test_progress_goes_to_standard_error_when_asked(capsys):
     assert "layer 1: decoder" in err
 
 
+def test_progress_on_a_terminal_says_how_long_a_pass_will_take(monkeypatch):
+    import io
+
+    from pilae import _progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    seconds = iter(range(100))
+    monkeypatch.setattr(_progress.time, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(_progress.sys, "stderr", Terminal())
+    progress = _progress.Progress(1)
+    for done in (0, 100, 200, 400):
+        progress.update("output layer", done, 400)
+    lines = _progress.sys.stderr.getvalue().split("\r\033[K")[1:]
+    assert "left" not in lines[0]  # nothing is known yet
+    assert lines[1].endswith("100 / 400 rows    2.0 s, 3 s left")
+    assert lines[2].endswith("200 / 400 rows    3.0 s, 2 s left")
+    assert "left" not in lines[3]
+
+
 def test_iris_is_fast():
     import time
 

@@ -19,7 +19,7 @@ except ImportError:  # before scikit-learn 1.9
 
 
 class Progress:
-    """Shows what is being computed, how far it is and how long it has taken.
+    """Shows what is being computed, how far it is, how long it has taken and how long the pass will still take.
 
     On a terminal one line is rewritten in place; elsewhere (a log, a notebook) each finished stage is one line.
     """
@@ -29,6 +29,7 @@ class Progress:
         self.live = self.on and sys.stderr.isatty()
         self.start = time.perf_counter()
         self.shown = 0.0
+        self._pass = ("", 0, self.start)  # label, rows already done and time when it was first heard of
         self.quiet = False
         """Whether passes are not shown: a stage that has a label of its own is on."""
         self._estimator: Any = None
@@ -71,11 +72,17 @@ class Progress:
             return
         now = time.perf_counter()
         finished = done >= total
+        if label != self._pass[0] or done < self._pass[1]:
+            self._pass = (label, done, now)
         if self.live and (finished or now - self.shown > 0.1):
             self.shown = now
             filled = 20 * done // max(total, 1)
             bar = "#" * filled + "." * (20 - filled)
-            sys.stderr.write(f"\r\033[K{label:<28} [{bar}] {done:>9,} / {total:,} rows  {now - self.start:5.1f} s")
+            line = f"{label:<28} [{bar}] {done:>9,} / {total:,} rows  {now - self.start:5.1f} s"
+            since = done - self._pass[1]
+            if since > 0 and not finished:
+                line += f", {(now - self._pass[2]) * (total - done) / since:.0f} s left"
+            sys.stderr.write(f"\r\033[K{line}")
             sys.stderr.flush()
         elif finished and not self.live:
             sys.stderr.write(f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s\n")

@@ -190,7 +190,7 @@ def _predict(options: argparse.Namespace) -> None:
         for piece in table.pieces():
             if not len(piece):
                 raise ValueError(f"{table.name} has no rows.")
-            X = encoder.encode(piece)
+            X = encoder.transform(piece)
             out = {encoder.target: model.predict(X)}
             if options.proba:
                 proba = model.predict_proba(X)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import math
@@ -65,6 +66,9 @@ Kind = TypeVar("Kind")
 
 _kinds: dict[str, type] = {}
 
+_LATER = {"Encoder": "pilae.tables"}
+"""Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
+
 
 def saveable(cls: type[Kind]) -> type[Kind]:
     """List a class whose objects may be in a file: they are restored from their attributes alone."""
@@ -120,6 +124,12 @@ def load(path: str | os.PathLike) -> Any:
     No code in the file is run: it holds arrays, plain values and names of pilae's own classes; a scikit-learn
     estimator inside it is read by skops, and only if all of its types are known.
 
+    Returns
+    -------
+    estimator
+        The model; or where `pilae fit` wrote the file, a scikit-learn pipeline of the table encoder and the model,
+        which takes DataFrames with the columns it was fitted on (`pipeline["model"]` is the network alone).
+
     Examples
     --------
     >>> import tempfile, pilae
@@ -132,7 +142,12 @@ def load(path: str | os.PathLike) -> Any:
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    return load_all(path)["model"]
+    held = load_all(path)
+    if "table" not in held:
+        return held["model"]
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("table", held["table"]), ("model", held["model"])])
 
 
 def load_all(path: str | os.PathLike) -> dict[str, Any]:
@@ -357,6 +372,8 @@ class _Reader:
         return self._restored(content, value["fields"])
 
     def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
+        if kind in _LATER:
+            importlib.import_module(_LATER[kind])
         cls: Any = _kinds.get(kind)
         if cls is None:
             raise ValueError(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
@@ -139,17 +140,18 @@ def _read_npz(path: str) -> Any:
 
 
 @saveable
-@dataclass
-class Encoder:
-    """From the columns of a table to float numbers, and what its target means."""
+@dataclass(repr=False, eq=False)
+class Encoder(TransformerMixin, BaseEstimator):
+    """From the columns of a table to float numbers, and what its target means. Fitted by `fitted` alone; a
+    scikit-learn transformer for the pipeline that `pilae.load` returns."""
 
-    columns: list[str]
-    numeric: list[str]
-    target: str
-    task: str
+    columns: list[str] = field(default_factory=list)
+    numeric: list[str] = field(default_factory=list)
+    target: str = ""
+    task: str = ""
     dtype: str = "float64"
     pipeline: Any = None
-    whole_target: bool = field(default=False)
+    whole_target: bool = False
     """Whether classes are whole numbers."""
 
     @classmethod
@@ -199,7 +201,14 @@ class Encoder:
                 frame[name] = frame[name].map(lambda value: None if value is None else str(value))
         return frame
 
-    def encode(self, frame: Any) -> np.ndarray:
+    def fit(self, X: Any, y: Any = None) -> Encoder:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.pipeline is not None
+
+    def transform(self, frame: Any) -> np.ndarray:
+        """The numbers that the network takes."""
         return np.ascontiguousarray(np.asarray(self.pipeline.transform(self._given(frame)), dtype=self.dtype))
 
     def _given(self, frame: Any) -> Any:
@@ -259,7 +268,7 @@ def encoded(table: TableFile, encoder: Encoder, share: float, keep: str) -> Iter
         chosen = known & {"train": ~out, "test": out, "all": np.ones_like(out)}[keep]
         part = piece[chosen]
         if len(part):
-            yield encoder.encode(part), encoder.targets(part)
+            yield encoder.transform(part), encoder.targets(part)
 
 
 def _listed(names: list[str]) -> str:
