@@ -61,6 +61,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.paper_network
 	$(BIN)/python -m benchmarks.tabular
+	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.render
 
 # other libraries live in an environment of their own

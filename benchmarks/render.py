@@ -222,7 +222,23 @@ def gpu() -> str:
     return "\n".join(lines)
 
 
-TABLES = (speed, paper_network, tabular, peers, gpu, scale)
+def command_line() -> str:
+    """A large table through `pilae fit`, and the size of a report."""
+    results = json.loads((RESULTS / "command_line.json").read_text())
+    machine, fit, report = results["machine"], results["cases"]["fit"], results["cases"]["mnist report"]
+    return "\n".join(
+        [
+            f"`pilae fit` on a made-up CSV of {fit['rows']:,} rows and {fit['columns']} whole-numbered columns "
+            f"({fit['file_megabytes']:.0f} MB): {fit['seconds']:.0f} s, {fit['peak_megabytes'] * 2**20 / 1e9:.2f} GB. "
+            f"The report of an MNIST model on its test rows: {report['report_megabytes']:.2f} MB, "
+            f"{report['seconds']:.0f} s.",
+            f"Made by `python -m benchmarks.command_line` on {machine['cores']} cores of {machine['cpu']}, at "
+            f"{commits(results)}.",
+        ]
+    )
+
+
+TABLES = (speed, paper_network, tabular, peers, gpu, scale, command_line)
 
 
 def main() -> None:
