@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -e ".[report]"
+	$(BIN)/python -m pip install --quiet -e ".[table,report]"
 	touch $@
 
 # the torch release the tests were written against; choose a CPU build if your index offers one

@@ -1,6 +1,8 @@
 """The command line, as a person would use it: from files with text, dates and gaps to predictions."""
 
+import io
 import json
+import re
 import subprocess
 import sys
 
@@ -94,10 +96,12 @@ def test_fit_says_what_it_found(folder, capsys):
     assert "kind" in text
 
 
-def test_standard_input_and_output(folder, prices, monkeypatch, capsys):
-    import io
+def standard_input(data):
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
 
-    monkeypatch.setattr(sys, "stdin", io.StringIO((folder / "new.csv").read_text()))
+
+def test_standard_input_and_output(folder, prices, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", standard_input((folder / "new.csv").read_bytes()))
     assert run("predict", prices, "-") == 0
     piped = capsys.readouterr().out
     assert run("predict", prices, folder / "new.csv") == 0
@@ -207,3 +211,186 @@ def test_held_out_rows_do_not_depend_on_the_pieces():
     parts = np.concatenate([tables.held_out(k, 100, 0.1) for k in range(0, 10_000, 100)])
     np.testing.assert_array_equal(whole, parts)
     assert 0.08 < whole.mean() < 0.12
+
+
+# -------------------------------------------------------------------------------- what people's files are like
+
+
+def wrote(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def table(n=120, separator=",", names=("a", "b", "y")):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=n), rng.normal(size=n)
+    rows = [f"{u:.3f}{separator}{v:.3f}{separator}{'yes' if u + v > 0 else 'no'}" for u, v in zip(a, b, strict=True)]
+    return "\n".join([separator.join(names), *rows]) + "\n"
+
+
+def fitted(path, capsys, *options, target="y"):
+    """What `pilae fit --json` says."""
+    out = path.with_suffix(".pilae")
+    assert run("fit", path, "--target", target, "-o", out, "--quiet", "--json", *options) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_separators_are_found(tmp_path, capsys, separator):
+    assert fitted(wrote(tmp_path / "t.csv", table(separator=separator)), capsys)["columns"] == 2
+
+
+def test_encodings_and_decimals(tmp_path, capsys):
+    text = table(separator=";", names=("größe", "b", "y"))
+    assert fitted(wrote(tmp_path / "bom.csv", text, "utf-8-sig"), capsys)["columns"] == 2
+    assert fitted(wrote(tmp_path / "u16.csv", text, "utf-16"), capsys)["columns"] == 2
+    latin = wrote(tmp_path / "latin.csv", text, "latin-1")
+    assert fitted(latin, capsys, "--encoding", "latin-1")["columns"] == 2
+    assert run("fit", latin, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet") == 1
+    assert "--encoding" in capsys.readouterr().err
+    commas = wrote(tmp_path / "commas.csv", text.replace(".", ","))
+    assert fitted(commas, capsys, "--decimal", ",")["leave_one_out"] > 0.9
+
+
+def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
+    path = wrote(tmp_path / "t.csv", table(separator=", "))
+    assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2
+
+
+def test_words_for_nothing_are_classes_in_the_target_and_gaps_elsewhere(tmp_path, capsys):
+    lines = table().replace(",no", ",None").splitlines()
+    lines[3] = "NA," + lines[3].split(",", 1)[1]
+    lines[5] = lines[5].rsplit(",", 1)[0] + ","
+    found = fitted(wrote(tmp_path / "t.csv", "\n".join(lines) + "\n"), capsys)
+    assert found["rows"] + found["held_out_rows"] == 119
+    assert found["rows_without_target"] == 1
+    assert set(pilae.load(tmp_path / "t.pilae")["model"].classes_) == {"None", "yes"}
+
+
+def test_times_with_zones(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    day = rng.integers(1, 28, 200)
+    times = [f"2020-01-{d:02d}T{h:02d}:00:00Z" for d, h in zip(day, rng.integers(0, 24, 200), strict=True)]
+    frame = pd.DataFrame({"when": times, "x": rng.normal(size=200), "y": 3.0 * day + 0.1 * rng.normal(size=200)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(when=pd.to_datetime(frame["when"])).to_parquet(tmp_path / "t.parquet")
+    assert fitted(tmp_path / "t.csv", capsys)["leave_one_out"] > 0.95
+    frame.drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", tmp_path / "t.pilae", tmp_path / "new.csv", "-o", tmp_path / "csv.csv") == 0
+    capsys.readouterr()
+    assert fitted(tmp_path / "t.parquet", capsys)["leave_one_out"] > 0.95
+    assert run("predict", tmp_path / "t.pilae", tmp_path / "t.parquet", "-o", tmp_path / "parquet.csv") == 0
+    a, b = (pd.read_csv(tmp_path / f"{name}.csv")["y"] for name in ("csv", "parquet"))
+    np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_exact_decimals_in_parquet_are_numbers(tmp_path, capsys):
+    import decimal
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    price = [decimal.Decimal(f"{3 * v + 0.25:.2f}") for v in x]
+    pd.DataFrame({"x": x, "price": price}).to_parquet(tmp_path / "t.parquet")
+    found = fitted(tmp_path / "t.parquet", capsys, target="price")
+    assert found["task"] == "regression"
+    assert found["leave_one_out"] > 0.99
+
+
+def test_the_same_seed_gives_the_same_model(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdefgh"), 9)) for _ in range(200)]
+    pd.DataFrame({"text": words, "x": rng.normal(size=200), "y": [w.count("a") for w in words]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    both = [fitted(tmp_path / "t.csv", capsys, "--task", "regression")["leave_one_out"] for _ in range(2)]
+    assert both[0] == both[1]
+
+
+def test_held_out_rows_follow_no_pattern():
+    """Every slot of a cycle is held out about as often as any other."""
+    out = tables.held_out(0, 144 * 300, 0.1).reshape(300, 144)
+    assert 0.09 < out.mean() < 0.11
+    assert out.mean(axis=0).min() > 0.02
+    assert out.mean(axis=0).max() < 0.22
+    np.testing.assert_array_equal(tables.held_out(500, 100, 0.1), tables.held_out(0, 600, 0.1)[500:])
+
+
+def test_standard_output_takes_models_reports_and_networks(folder, prices, capfdbinary):
+    out = folder / "piped.pilae"
+    assert run("fit", folder / "houses.csv", "--target", "kind", "-o", "-", "--quiet") == 0
+    out.write_bytes(capfdbinary.readouterr().out)
+    assert pilae.load(out)["model"].loo_score_ > 0.5
+    assert run("report", prices, folder / "houses.csv", "-o", "-") == 0
+    assert capfdbinary.readouterr().out.lower().startswith(b"<!doctype html>")
+    assert run("export", prices, "--onnx", "-") == 0
+    assert len(capfdbinary.readouterr().out) > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fit", "{t}", "--target", "y", "-o", "{d}"], "is a folder"),
+        (["fit", "{t}", "--target", "y", "-o", "{t}"], "would take the place of the file that is read"),
+        (["fit", "{t}", "--target", "y", "-o", "{d}/m.pilae", "--report", "{d}/r.pdf"], r"\.pdf"),
+        (["fit", "{t}", "--target", "y", "-o", "/proc/m.pilae"], "Cannot write"),
+        (["fit", "{t}", "--target", "y", "-o", "{d}/m.pilae", "--task", "regression"], "needs numbers"),
+        (["fit", "{t}", "--target", "z", "-o", "{d}/m.pilae"], "There is no column 'z'"),
+        (["fit", "{inf}", "--target", "y", "-o", "{d}/m.pilae"], "Column 'a' holds infinity"),
+        (["fit", "{dates}", "--target", "day", "-o", "{d}/m.pilae"], "too many to be classes"),
+        (["fit", "{empty}", "--target", "y", "-o", "{d}/m.pilae"], "is empty"),
+        (["fit", "{one}", "--target", "y", "-o", "{d}/m.pilae"], r"one class only\s+\('yes'\)"),
+        (["fit", "{late}", "--target", "y", "-o", "{d}/m.pilae"], "Column 'a' .* row 110001 has 'oops'"),
+        (["fit", "{odd}", "--target", "y", "-o", "{d}/m.pilae"], "also holds 0.5: fit with --task regression"),
+        (["fit", "{strings}", "--target", "y", "-o", "{d}/m.pilae"], "cannot be read as ARFF"),
+        (["fit", "{npz}", "--target", "y", "-o", "{d}/m.pilae"], "expected X"),
+        (["predict", "{m}", "{t}", "--proba", "-o", "{d}/p.parquet"], "as CSV"),
+        (["predict", "{m}", "{t}", "--json"], "name a file with -o"),
+        (["evaluate", "{m}", "{nothing}"], "no row with a target"),
+    ],
+)
+def test_what_is_wrong_with_files_is_said_in_one_sentence(tmp_path, capsys, arguments, sentence):
+    text = table()
+    files = {
+        "t": wrote(tmp_path / "t.csv", text),
+        "inf": wrote(tmp_path / "inf.csv", text.replace("\n", "\ninf,1,yes\n", 1)),
+        "dates": wrote(tmp_path / "dates.csv", "a,day\n" + "\n".join(f"{k},2020-01-{k % 28}-{k}" for k in range(99))),
+        "empty": wrote(tmp_path / "empty.csv", ""),
+        "one": wrote(tmp_path / "one.csv", text.replace("no", "yes")),
+        "nothing": wrote(tmp_path / "nothing.csv", "a,b,y\n1,2,\n"),
+        "strings": wrote(tmp_path / "s.arff", "@relation r\n@attribute a string\n@attribute y numeric\n@data\nx,1\n"),
+        "d": tmp_path,
+        "m": tmp_path / "m.pilae",
+        "npz": tmp_path / "n.npz",
+    }
+    np.savez(files["npz"], A=np.ones((3, 2)), y=np.ones(3))
+    if "{m}" in arguments:
+        assert run("fit", files["t"], "--target", "y", "-o", files["m"], "--quiet") == 0
+    if "{late}" in arguments:
+        files["late"] = wrote(tmp_path / "late.csv", "a,y\n" + "1,2.5\n" * 110_000 + "oops,1\n")
+    if "{odd}" in arguments:
+        files["odd"] = wrote(tmp_path / "odd.csv", "a,y\n" + "1,0\n2,1\n" * 55_000 + "3,0.5\n" * 50)
+    capsys.readouterr()
+    assert run(*[a.format(**files) for a in arguments]) == 1
+    error = capsys.readouterr().err
+    lines = [line for line in error.splitlines() if line.startswith("pilae: ")]
+    assert len(lines) == 1
+    assert re.search(sentence, lines[0])
+    assert "Traceback" not in error
+
+
+def test_a_reader_that_stops_is_no_error(folder, prices):
+    code = f"{sys.executable} -m pilae.cli predict {prices} {folder / 'many.csv'} | head -1"
+    pd.concat([pd.read_csv(folder / "new.csv")] * 2000).to_csv(folder / "many.csv", index=False)
+    done = subprocess.run(code, shell=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "price"
+    assert done.stderr == ""
+
+
+def test_version_and_modules(capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("--version")
+    assert stop.value.code == 0
+    assert pilae.__version__ in capsys.readouterr().out
+    assert pilae.plot.DepthDisplay
+    with pytest.raises(AttributeError):
+        pilae.nonsense  # noqa: B018

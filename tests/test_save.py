@@ -1,13 +1,16 @@
 """One file: what was saved comes back, nothing else does, and nothing in it is run."""
 
+import hashlib
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import pilae
@@ -136,13 +139,15 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def rewritten(path, change):
+def rewritten(path, change, checked=True):
     """The same file with another header."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(members["header.json"])
     change(header, members)
     members["header.json"] = json.dumps(header).encode()
+    if checked:
+        members["header.sha256"] = hashlib.sha256(members["header.json"]).hexdigest().encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
             archive.writestr(name, data)
@@ -157,8 +162,16 @@ def test_newer_foreign_and_damaged_files_are_refused(tmp_path):
         rewritten(path, change)
         pilae.load(path)
 
-    with pytest.raises(ValueError, match=r"in format 2, and this version reads formats up to 1"):
-        of(lambda header, members: header.update(format=2))
+    with pytest.raises(ValueError, match=r"in format 3, and this version reads formats up to 2"):
+        of(lambda header, members: header.update(format=3))
+    for wrong in (-1, "x", None):
+        with pytest.raises(ValueError, match="not a model that pilae has saved"):
+            of(lambda header, members, wrong=wrong: header.update(format=wrong))
+    for tree in ({}, {"model": 3}, {"model": {"object": 10**6}}, {"model": {"object": "x"}}, {"model": {"object": -1}}):
+        with pytest.raises(ValueError, match=r"is damaged|not among the types"):
+            of(lambda header, members, tree=tree: header.update(tree=tree))
+    with pytest.raises(ValueError, match="is damaged"):
+        of(lambda header, members: header["objects"].__setitem__(0, {"list": [{"object": 0}]}))
     with pytest.raises(ValueError, match="not a model that pilae has saved"):
         of(lambda header, members: header.update(file="other"))
     with pytest.raises(ValueError, match="is not what was saved"):
@@ -177,6 +190,49 @@ def test_newer_foreign_and_damaged_files_are_refused(tmp_path):
         pilae.load(tmp_path / "nowhere")
 
 
+def test_a_changed_header_is_noticed(tmp_path):
+    path = tmp_path / "m.pilae"
+    PILAEClassifier().fit(X, y).save(path)
+    rewritten(path, lambda header, members: header["versions"].update(numpy="0"), checked=False)
+    with pytest.raises(ValueError, match="its header is not what was saved"):
+        pilae.load(path)
+
+
+def test_flipped_bytes_give_a_sentence(tmp_path):
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier(depth=0, head="ridge").fit(X, y)
+    model.save(path)
+    whole = path.read_bytes()
+    for at in np.random.default_rng(0).integers(0, len(whole), 200):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            again = pilae.load(path)
+        except ValueError:
+            continue
+        # a byte of the archive that says nothing, such as a date
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        PILAEClassifier().save(tmp_path / "m.pilae")
+    assert not list(tmp_path.iterdir())
+
+
+def test_links_are_followed_and_devices_left_alone(tmp_path):
+    model = PILAEClassifier().fit(X, y)
+    (tmp_path / "link.pilae").symlink_to(tmp_path / "real.pilae")
+    model.save(tmp_path / "link.pilae")
+    assert (tmp_path / "link.pilae").is_symlink()
+    assert (tmp_path / "real.pilae").is_file()
+    model.save("/dev/null")
+    assert not Path("/dev/null").is_file()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        model.save(tmp_path)
+    with pytest.raises(OSError, match="Cannot write"):
+        model.save(tmp_path / "no" / "folder.pilae")
+
+
 def test_a_pickle_inside_is_not_run(tmp_path):
     path = tmp_path / "m.pilae"
     PILAEClassifier().fit(X, y).save(path)
@@ -186,7 +242,6 @@ def test_a_pickle_inside_is_not_run(tmp_path):
             return (open, (str(tmp_path / "owned"), "w"))
 
     def change(header, members):
-        import hashlib
         import io
 
         file = io.BytesIO()
@@ -212,7 +267,10 @@ def test_a_file_of_the_first_format_still_loads(tmp_path):
             if item.get("kind") == "PILAEClassifier":
                 del item["fields"]["tied"]
 
-    rewritten(path, older)
+        header["format"] = 1
+        del members["header.sha256"]
+
+    rewritten(path, older, checked=False)
     again = pilae.load(path)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.get_params()["tied"] is True

@@ -3,6 +3,8 @@
 Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimators.
 """
 
+from importlib import import_module
+
 from .model import PILAEClassifier, PILAERegressor
 from .pil import PILClassifier, PILRegressor
 from .save import load
@@ -10,6 +12,16 @@ from .sources import scan_blocks, scan_csv, scan_parquet
 from .stack import PILAutoencoder, StackedPILAE
 
 __version__ = "0.1.0.dev0"
+
+_LATER = ("datasets", "export", "plot", "report", "tables")
+"""Modules that are imported when they are asked for."""
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "PILAEClassifier",

@@ -520,8 +520,8 @@ def one_kind(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def check_classes(estimator: Any, classes: np.ndarray) -> None:
     if len(classes) < 2:
         raise ValueError(
-            f"{type(estimator).__name__} needs at least two classes, but y holds one class only ({classes[0]!r}): "
-            "check the target column."
+            f"{type(estimator).__name__} needs at least two classes, but y holds one class only "
+            f"({classes.tolist()[0]!r}): check the target column."
         )
 
 

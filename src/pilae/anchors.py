@@ -44,8 +44,8 @@ def row_keys(X: Array, seed: int, *, stay: bool = False) -> Array:
     for start in range(0, max(n, 1), step):
         words, beyond = word_sums(X[start : min(start + step, n), :], odd)
         low, high = _masks(words)
-        key = _mix(words + _alike(seed, words)) & high
-        keys.append(key if beyond is None else key | (_mix(beyond) & low))
+        key = mix(words + _alike(seed, words)) & high
+        keys.append(key if beyond is None else key | (mix(beyond) & low))
     if isinstance(keys[0], np.ndarray):
         return np.concatenate(keys)
     whole = namespace(keys[0]).concat(keys)
@@ -65,7 +65,7 @@ def _masks(keys: Array) -> tuple[Any, Any]:
     return _alike(_LOW, keys), _alike(~_LOW, keys)
 
 
-def _mix(keys: Array) -> Array:
+def mix(keys: Array) -> Array:
     """The finaliser of splitmix64: every input bit reaches every output bit."""
     first, second = _alike(0xBF58476D1CE4E5B9, keys), _alike(0x94D049BB133111EB, keys)
     if not isinstance(keys, np.ndarray):
@@ -86,7 +86,7 @@ def _mix(keys: Array) -> Array:
 def _mix_high(keys: Array) -> Array:
     """Mixed again, the lowest 16 bits aside: float32 and float64 copies of a row stay neighbours."""
     low, high = _masks(keys)
-    return (_mix(keys & high) & high) | (keys & low)
+    return (mix(keys & high) & high) | (keys & low)
 
 
 def _in_order(keys: Array) -> Array:

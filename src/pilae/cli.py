@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
+import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,11 +20,13 @@ from typing import Any, TextIO
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from . import save
+from . import __version__, save
+from ._progress import Progress
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
+from .report import make_report
 from .sources import scan_blocks
-from .tables import SAMPLE_ROWS, Encoder, TableFile, encoded, held_out
+from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -40,7 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            options.run(options)
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, OSError, ImportError) as error:
         print(f"pilae: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -50,6 +62,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _warn(message: Any, category: Any, filename: str, *_: Any) -> None:
+    """Warnings of this library as sentences; those of others are not for people at a command line."""
+    if Path(filename).parent == Path(__file__).parent and issubclass(category, UserWarning):
+        print(f"pilae: {' '.join(str(message).split())}", file=sys.stderr)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pilae",
@@ -57,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"pilae {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
 
     def command(name: str, run: Any, words: str, example: str) -> argparse.ArgumentParser:
@@ -73,13 +92,17 @@ def _parser() -> argparse.ArgumentParser:
 
     fit = command("fit", _fit, "train a model on a table", "pilae fit data.csv --target y -o model.pilae")
     fit.add_argument("table", help="CSV, TSV, Parquet, ARFF or npz file; - is CSV on standard input")
+    _how_written(fit)
     fit.add_argument("--target", required=True, help="the column to predict")
-    fit.add_argument("-o", "--output", required=True, help="the file for the model")
+    fit.add_argument("-o", "--output", required=True, help="the file for the model; - is standard output")
     fit.add_argument("--task", choices=("classification", "regression"), help="found from the target by default")
     fit.add_argument("--columns", help="columns to use, separated by commas (default: all others)")
     fit.add_argument("--holdout", type=float, default=0.1, metavar="SHARE", help="rows to test on (default 0.1)")
     fit.add_argument("--report", metavar="FILE", help="also write a report: .html, .md or .json")
-    fit.add_argument("--seed", type=int, default=0)
+    fit.add_argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)")
+    fit.add_argument(
+        "--no-statistics", action="store_true", help="leave out what Python's partial_fit needs: a smaller file"
+    )
     fit.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
     predict = command(
@@ -96,19 +119,20 @@ def _parser() -> argparse.ArgumentParser:
     _model_and_table(evaluate)
 
     report = command("report", _report, "report on a model", "pilae report model.pilae new.csv -o report.html")
-    report.add_argument("model")
+    report.add_argument("model", help="what `pilae fit` wrote")
     report.add_argument("table", nargs="?", help="rows with targets that the model has not seen")
-    report.add_argument("-o", "--output", required=True, help=".html, .md or .json file")
+    _how_written(report)
+    report.add_argument("-o", "--output", required=True, help=".html, .md or .json file; - is HTML on standard output")
 
     export = command(
         "export", _export, "write the network for other runtimes", "pilae export model.pilae --onnx m.onnx"
     )
-    export.add_argument("model")
-    export.add_argument("--onnx", required=True, metavar="FILE")
+    export.add_argument("model", help="what `pilae fit` or `model.save` wrote")
+    export.add_argument("--onnx", required=True, metavar="FILE", help="the file to write; - is standard output")
     export.add_argument("--float32", action="store_true", help="compute in float32: half the size, five digits")
 
     info = command("info", _info, "say what a model file holds", "pilae info model.pilae")
-    info.add_argument("model")
+    info.add_argument("model", help="what `pilae fit` or `model.save` wrote")
     command("demo", _demo, "train on built-in data and write a report", "pilae demo").add_argument(
         "-o", "--output", default="pilae-demo.html", help="the file for the report"
     )
@@ -118,10 +142,25 @@ def _parser() -> argparse.ArgumentParser:
 def _model_and_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="what `pilae fit` wrote")
     parser.add_argument("table", help="a table with the same columns; - is CSV on standard input")
+    _how_written(parser)
 
 
-def _say(options: argparse.Namespace, found: dict[str, Any], lines: list[str]) -> None:
-    print(json.dumps(found) if options.json else "\n".join(lines))
+def _how_written(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--separator", help="between the columns of a CSV file (default: found from its first line)")
+    parser.add_argument("--encoding", help="of a CSV file (default: UTF-8, or UTF-16 where it is marked as that)")
+    parser.add_argument("--decimal", default=".", help="the decimal point of a CSV file (default .)")
+
+
+def _written_as(options: argparse.Namespace) -> Format:
+    if len(options.decimal) != 1:
+        raise ValueError(f"--decimal must be one character, not {options.decimal!r}.")
+    return Format(options.separator, options.encoding, options.decimal)
+
+
+def _say(options: argparse.Namespace, found: dict[str, Any], lines: list[str], output: str | None = None) -> None:
+    """The result in words or JSON: on standard output, unless that is where the output itself went."""
+    plain = {key: None if isinstance(value, float) and value != value else value for key, value in found.items()}
+    print(json.dumps(plain) if options.json else "\n".join(lines), file=sys.stderr if output == "-" else sys.stdout)
 
 
 # ------------------------------------------------------------------------------------------------- commands
@@ -130,28 +169,40 @@ def _say(options: argparse.Namespace, found: dict[str, Any], lines: list[str]) -
 def _fit(options: argparse.Namespace) -> None:
     if not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
-    for path in (options.output, options.report):
-        _check_folder(path)
-    table, start = TableFile(options.table), time.perf_counter()
+    _check_output(options.output, options.table)
+    if options.report is not None:
+        check_ending(options.report)
+        _check_output(options.report, options.table)
+        _need_for_reports()
+    progress, start = Progress(not options.quiet), time.perf_counter()
+    progress.stage("reading the first rows")
+    table = TableFile(options.table, _written_as(options), target=options.target)
     sample = table.sample()
     counted = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
-    columns = options.columns.split(",") if options.columns else None
-    small = options.table == "-" or os.path.getsize(options.table) <= IN_MEMORY_BYTES
-    encoder = Encoder.fitted(sample, options.target, options.task, columns, counted)
+    columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
+    encoder = Encoder.fitted(sample, options.target, options.task, columns, counted, options.seed)
+    save.check_saveable(encoder, "table")  # before the work, not after
     kind = PILAEClassifier if encoder.task == "classification" else PILAERegressor
-    model = kind(random_state=options.seed, verbose=not options.quiet)
-    if small:
-        X, y = _joined(encoded(table, encoder, options.holdout, "train"))
-        model.fit(X, y)
+    model, count = kind(random_state=options.seed, verbose=not options.quiet), Counted()
+    if table.size() <= IN_MEMORY_BYTES:
+        progress.stage("reading and encoding the table")
+        train = _joined(encoded(table, encoder, options.holdout, "train", count))
+        progress.close()
+        model.fit(train.X, train.y)
     else:
-        model.fit(scan_blocks(lambda: encoded(table, encoder, options.holdout, "train")))
+        progress.close()
+        model.fit(scan_blocks(lambda: (part[:2] for part in encoded(table, encoder, options.holdout, "train"))))
+    progress.stage("scoring held-out rows")
     held = _scored(model, table, encoder, options.holdout) if options.holdout else {"rows": 0}
     seconds = time.perf_counter() - start
+    _save(model, encoder, options)
     if options.report:
-        rows = _joined(_first(encoded(table, encoder, options.holdout, "test"))) if held["rows"] else (None, None)
-        model.report(*rows, title=f"{Path(options.table).name}: {options.target}").save(options.report)
-    save.save(model, options.output, extra={"table": encoder})
+        progress.stage("writing the report")
+        part = _joined(_first(encoded(table, encoder, options.holdout, "test"))) if held["rows"] else None
+        about = {"file": table.name, "rows": count.rows or model.fit_stats_["rows"] + held["rows"]}
+        _written_report(model, encoder, part, options.report, about, _code(options, table, encoder))
+    progress.close()
     name = "accuracy" if encoder.task == "classification" else "R2"
     found = {
         "model": options.output,
@@ -161,6 +212,7 @@ def _fit(options: argparse.Namespace) -> None:
         "leave_one_out": model.loo_score_,
         "held_out": held.get("score"),
         "held_out_rows": held["rows"],
+        "rows_without_target": count.without_target,
         "score": name,
         "seconds": seconds,
     }
@@ -168,10 +220,49 @@ def _fit(options: argparse.Namespace) -> None:
         f"{encoder.task} of {options.target!r}: {found['rows']:,} rows, {found['columns']} columns, {seconds:.1f} s",
         f"leave-one-out {name:<9}{model.loo_score_:.4f}",
     ]
-    if held["rows"]:
+    if encoder.whole_target and options.task is None:
+        lines[0] += f" ({len(model.classes_)} whole numbers taken as classes; --task regression to predict numbers)"
+    if held["rows"] and held["score"] is not None:
         lines.append(f"held-out {name:<14}{held['score']:.4f}  ({held['rows']:,} rows the model has not seen)")
+    if count.without_target:
+        lines.append(f"left out: {count.without_target:,} rows without a target")
     lines.append(f"written: {options.output}" + (f", {options.report}" if options.report else ""))
-    _say(options, found, lines)
+    _say(options, found, lines, options.output)
+
+
+def _save(model: Any, encoder: Encoder, options: argparse.Namespace) -> None:
+    with _output_path(options.output) as path:
+        save.save(model, path, statistics=not options.no_statistics, extra={"table": encoder})
+
+
+def _code(options: argparse.Namespace, table: TableFile, encoder: Encoder) -> str:
+    """Python that does what `pilae fit` did, up to the rows it held out."""
+    kind = "PILAEClassifier" if encoder.task == "classification" else "PILAERegressor"
+    read = {"csv": "read_csv", "parquet": "read_parquet"}.get(table.kind)
+    if read is None:
+        return f"# the same file can be read back with\nimport pilae\n\nmodel = pilae.load({options.output!r})"
+    text = len(encoder.numeric) < len(encoder.columns)
+    steps = [
+        *([f"TableVectorizer(high_cardinality=StringEncoder(random_state={options.seed}))"] if text else []),
+        'SimpleImputer(strategy="median", keep_empty_features=True)',
+        f"{kind}(random_state={options.seed})",
+    ]
+    return "\n".join(
+        [
+            "import pandas as pd",
+            "from sklearn.impute import SimpleImputer",
+            "from sklearn.pipeline import make_pipeline",
+            *(["from skrub import StringEncoder, TableVectorizer"] if text else []),
+            "",
+            f"from pilae import {kind}",
+            "",
+            f"table = pd.{read}({table.path!r}).dropna(subset=[{encoder.target!r}])",
+            "model = make_pipeline(",
+            *(f"    {step}," for step in steps),
+            ")",
+            f"model.fit(table[{encoder.columns!r}], table[{encoder.target!r}])  # all rows: `pilae fit` held some out",
+        ]
+    )
 
 
 def _predict(options: argparse.Namespace) -> None:
@@ -181,11 +272,17 @@ def _predict(options: argparse.Namespace) -> None:
         raise ValueError("--proba is for classes, and this model predicts numbers: use --interval for those.")
     if options.interval is not None and classes:
         raise ValueError("--interval is for numbers, and this model predicts classes: use --proba for those.")
-    _check_folder(options.output)
+    if options.interval is not None and not 0 < options.interval < 1:
+        raise ValueError(f"--interval must be between 0 and 1, such as 0.9, not {options.interval:g}.")
+    if options.json and options.output == "-":
+        raise ValueError("Predictions go to standard output as CSV: name a file with -o to get --json.")
+    if Path(options.output).suffix.lower() in (".gz", ".parquet", ".arff", ".npz", ".xlsx", ".json"):
+        raise ValueError(f"Predictions are written as CSV, not as {Path(options.output).suffix}: end -o in .csv.")
+    _check_output(options.output, options.table)
     import pandas as pd
 
     rows, header = 0, True
-    table = TableFile(options.table)
+    table = TableFile(options.table, _written_as(options), encoder=encoder)
     with _written(options.output) as file:
         for piece in table.pieces():
             if not len(piece):
@@ -206,35 +303,68 @@ def _predict(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     model, encoder = _loaded(options.model)
-    found = _scored(model, TableFile(options.table), encoder, 0.0, "all")
+    table, count = TableFile(options.table, _written_as(options), target=encoder.target, encoder=encoder), Counted()
+    found = _scored(model, table, encoder, 0.0, "all", count)
     if not found["rows"]:
-        raise ValueError(f"{options.table!r} has no row with a target.")
+        raise ValueError(f"{table.name} has no row with a target.")
     name = "accuracy" if encoder.task == "classification" else "R2"
-    _say(options, found | {"score_is": name}, [f"{name} {found['score']:.4f} on {found['rows']:,} rows"])
+    score = "undefined" if found["score"] is None else f"{found['score']:.4f}"
+    line = f"{name} {score} on {found['rows']:,} rows"
+    if count.without_target:
+        line += f" ({count.without_target:,} rows without a target left out)"
+    _say(options, found | {"score_is": name, "rows_without_target": count.without_target}, [line])
 
 
 def _report(options: argparse.Namespace) -> None:
-    _check_folder(options.output)
+    if options.output != "-":
+        check_ending(options.output)
+    _check_output(options.output, options.table)
+    _need_for_reports()
     model, encoder = _loaded(options.model)
-    rows: tuple[Any, Any] = (None, None)
+    part, about = None, None
     if options.table is not None:
-        rows = _joined(_first(encoded(TableFile(options.table), encoder, 0.0, "all")))
-    model.report(*rows, title=f"{Path(options.model).name}: {encoder.target}").save(options.output)
-    _say(options, {"report": options.output}, [f"written: {options.output}"])
+        table = TableFile(options.table, _written_as(options), target=encoder.target, encoder=encoder)
+        count = Counted()
+        part = _joined(_first(encoded(table, encoder, 0.0, "all", count)))
+        about = {"file": table.name, "rows": count.rows}
+    code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
+    _written_report(model, encoder, part, options.output, about, code)
+    _say(options, {"report": options.output}, [f"written: {options.output}"], options.output)
+
+
+def _written_report(
+    model: Any, encoder: Encoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
+) -> None:
+    table = None
+    if about is not None:
+        kinds = ["numbers" if name in encoder.numeric else "text, dates or categories" for name in encoder.columns]
+        columns = [
+            {"name": name, "kind": kind, "missing": gaps}
+            for name, kind, gaps in zip(encoder.columns, kinds, encoder.missing, strict=True)
+        ]
+        table = about | {"target": encoder.target, "columns": columns}
+    X, y, numbers = (None, None, None) if part is None else part
+    title = f"{encoder.target} of {Path(about['file']).name}" if about is not None else encoder.target
+    report = make_report(model, X, y, title=title, code=code, table=table, numbers=numbers)
+    if output == "-":
+        sys.stdout.write(report.to_html())
+    else:
+        report.save(output)
 
 
 def _export(options: argparse.Namespace) -> None:
-    _check_folder(options.onnx)
+    _check_output(options.onnx, options.model)
     held = save.load_all(options.model)
     encoder = held.get("table")
-    to_onnx(held["model"], options.onnx, "float32" if options.float32 else "float64")
+    with _output_path(options.onnx) as path:
+        to_onnx(held["model"], path, "float32" if options.float32 else "float64")
     lines = [f"written: {options.onnx}"]
     if encoder is not None:
         lines.append(
             "It covers the numeric network: the table encoder in front of it is not in the file, and rows must be "
             "encoded before (see the documentation on deployment)."
         )
-    _say(options, {"onnx": options.onnx, "covers": "numeric network"}, lines)
+    _say(options, {"onnx": options.onnx, "covers": "numeric network"}, lines, options.onnx)
 
 
 def _info(options: argparse.Namespace) -> None:
@@ -251,7 +381,9 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    _check_folder(options.output)
+    check_ending(options.output)
+    _check_output(options.output)
+    _need_for_reports()
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -289,39 +421,82 @@ def _loaded(path: str) -> tuple[Any, Any]:
     return held["model"], held["table"]
 
 
-def _joined(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def _joined(pieces: Iterator[Part]) -> Part:
     parts = list(pieces)
     if not parts:
-        raise ValueError("The table has no row with a target.")
-    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+        raise ValueError("The table has no row with a target, those held out aside.")
+    return parts[0] if len(parts) == 1 else Part(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _first(pieces: Iterator[tuple[np.ndarray, np.ndarray]], rows: int = 20_000) -> Iterator[tuple]:
+def _first(pieces: Iterator[Part], rows: int = 20_000) -> Iterator[Part]:
     """As many pieces as a report needs."""
     count = 0
-    for X, y in pieces:
-        yield X, y
-        count += len(X)
+    for part in pieces:
+        yield part
+        count += len(part.X)
         if count >= rows:
             return
 
 
-def _scored(model: Any, table: TableFile, encoder: Encoder, share: float, keep: str = "test") -> dict[str, Any]:
+def _scored(
+    model: Any, table: TableFile, encoder: Encoder, share: float, keep: str = "test", counted: Counted | None = None
+) -> dict[str, Any]:
     truth, said = [], []
-    for X, y in encoded(table, encoder, share, keep):
-        truth.append(y)
-        said.append(model.predict(X))
+    for part in encoded(table, encoder, share, keep, counted):
+        truth.append(part.y)
+        said.append(model.predict(part.X))
     if not truth:
         return {"rows": 0}
     y, predicted = np.concatenate(truth), np.concatenate(said)
-    score = accuracy_score if encoder.task == "classification" else r2_score
-    return {"rows": len(y), "score": float(score(y, predicted))}
+    if encoder.task == "classification":
+        return {"rows": len(y), "score": float(accuracy_score(y, predicted))}
+    return {"rows": len(y), "score": float(r2_score(y, predicted)) if len(y) > 1 else None}
 
 
-def _check_folder(path: str | None) -> None:
+def _need_for_reports() -> None:
     """Before hours of work, not after."""
-    if path is not None and path != "-" and not Path(path).absolute().parent.is_dir():
+    for package in ("matplotlib", "jinja2"):
+        if importlib.util.find_spec(package) is None:
+            raise ImportError(f"A report needs {package}; install it with: pip install 'pilae[report]'")
+
+
+def check_ending(path):
+    if Path(path).suffix.lower() not in (".html", ".htm", ".md", ".json"):
+        raise ValueError(f"ends in {Path(path).suffix}")
+
+
+def _check_output(path: str, read: str | None = None) -> None:
+    """Whether a file can be written there, and is not the one that is read."""
+    if path == "-":
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(Path(path).parent)!r} to write {path!r} into.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path!r} is a folder: name a file in it.")
+    if read not in (None, "-") and target == Path(os.path.realpath(str(read))):
+        raise ValueError(f"{path!r} would take the place of the file that is read: choose another name.")
+    if target.exists() and not target.is_file():
+        return  # a device
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise type(error)(f"Cannot write {path!r}: {error.strerror or error}.") from error
+
+
+@contextlib.contextmanager
+def _output_path(path: str) -> Iterator[str]:
+    """A path to write bytes to; what is written to "-" goes to standard output."""
+    if path != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = str(Path(folder) / "out")
+        yield name
+        with open(name, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 @contextlib.contextmanager
@@ -330,11 +505,12 @@ def _written(path: str) -> Iterator[TextIO]:
     if path == "-":
         yield sys.stdout
         return
-    with save.whole_file(Path(path)) as file, tempfile.TemporaryFile("w+", newline="") as text:
-        yield text
-        text.seek(0)
-        for line in text:
-            file.write(line.encode())
+    with save.whole_file(Path(path)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            yield text
+        finally:
+            text.detach()  # which writes what is left; the file is closed by who opened it
 
 
 if __name__ == "__main__":

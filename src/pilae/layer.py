@@ -190,7 +190,10 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
     follows. Exact for a layer on the input; above it earlier rows were summed under earlier inputs."""
     kept = layer.statistics
     if kept is None:
-        raise ValueError("update='all' needs the sums of the layers: fit again with keep_statistics=True.")
+        raise ValueError(
+            "update='all' needs the sums of the layers, which this model was fitted or saved without: use "
+            "keep_statistics=True in fit and statistics=True in save."
+        )
 
     def add(moments: Moments, block: Block) -> None:
         X = inputs(block)

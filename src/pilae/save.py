@@ -15,8 +15,10 @@ import json
 import math
 import os
 import platform
+import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,11 +26,12 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import NUMPY, Space, is_foreign, to_numpy
 
-FORMAT = 1
-"""Goes up when a file of today could not be read by the code of yesterday."""
+FORMAT = 2
+"""Goes up when a file of today could not be read by the code of yesterday. 2: the header has a checksum."""
 
 TRUSTED = (
     "numpy.dtype",
@@ -59,6 +62,9 @@ TRUSTED = (
     "skrub.selectors._selectors._cardinality_below",
 )
 """Types inside estimators that are loaded beside those skops itself knows to be harmless."""
+
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError)
+"""What reading a member of a damaged archive raises."""
 
 PACKAGES = ("pilae", "numpy", "scipy", "scikit-learn", "skops", "skrub")
 
@@ -96,6 +102,7 @@ class SaveMixin:
 
 def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict[str, Any] | None = None) -> None:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
+    check_is_fitted(model)
     writer = _Writer(() if statistics else ("moments", "statistics"))
     tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
     header = {
@@ -107,8 +114,10 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
         "objects": writer.objects,
         "tree": tree,
     }
+    text = json.dumps(header, allow_nan=False).encode()
     with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("header.json", json.dumps(header, allow_nan=False), zipfile.ZIP_DEFLATED)
+        archive.writestr("header.json", text, zipfile.ZIP_DEFLATED)
+        archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
         for name, write in writer.members.items():
             info = zipfile.ZipInfo(name)
             info.compress_type = (
@@ -116,6 +125,11 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
             )  # weights are noise
             with archive.open(info, "w", force_zip64=True) as member:
                 write(member)
+
+
+def check_saveable(value: Any, place: str) -> None:
+    """Raises what `save` would."""
+    _Writer(()).encode(value, place)
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -155,7 +169,11 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
     with _opened(path) as archive:
         header = _header(archive, path)
         reader = _Reader(archive, header, path)
-        return {name: reader.decode(value) for name, value in header["tree"].items()}
+        with _damage(path):
+            held = {name: reader.decode(value) for name, value in header["tree"].items()}
+        if not isinstance(held.get("model"), SaveMixin):
+            raise _damaged(path)
+        return held
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
@@ -163,11 +181,12 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
     with _opened(path) as archive:
         header = _header(archive, path)
         sizes = {info.filename: info.file_size for info in archive.infolist()}
-    return {key: header[key] for key in ("kind", "format", "versions")} | {
-        "bytes": os.path.getsize(path),
-        "arrays": sum(name.endswith(".npy") for name in header["members"]),
-        "array_bytes": sum(sizes[name] for name in header["members"] if name.endswith(".npy")),
-    }
+    with _damage(path):
+        return {key: header[key] for key in ("kind", "format", "versions")} | {
+            "bytes": os.path.getsize(path),
+            "arrays": sum(name.endswith(".npy") for name in header["members"]),
+            "array_bytes": sum(sizes[name] for name in header["members"] if name.endswith(".npy")),
+        }
 
 
 def versions() -> dict[str, str]:
@@ -181,8 +200,21 @@ def versions() -> dict[str, str]:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside the wanted one that takes its place when everything is written."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """A file beside the wanted one that takes its place when everything is written.
+
+    Links are followed; what is not a plain file (a device, a pipe) is written to as it is.
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it.")
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        with path.open("wb") as file:
+            yield file
+        return
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise type(error)(f"Cannot write {str(path)!r}: {error.strerror or error}.") from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -199,23 +231,41 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def _opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
     with archive:
         yield archive
 
 
+def _damaged(path: str | os.PathLike) -> ValueError:
+    return ValueError(f"{os.fspath(path)!r} is damaged: what it says about itself makes no sense.")
+
+
+@contextlib.contextmanager
+def _damage(path: str | os.PathLike) -> Iterator[None]:
+    """Whatever goes wrong while a header is followed means that it is not what was written."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise _damaged(path) from error
+
+
 def _header(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, Any]:
     try:
-        header = json.loads(archive.read("header.json"))
+        text = archive.read("header.json")
+        header = json.loads(text)
         wrong = header["file"] != "pilae"
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        written = int(header["format"])
+        checked = written < 2 or archive.read("header.sha256").decode() == hashlib.sha256(text).hexdigest()
+    except (KeyError, ValueError, TypeError, RecursionError, *_UNREADABLE) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
-    if wrong:
+    if wrong or written < 1:
         raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
-    if header["format"] > FORMAT:
+    if written <= FORMAT and not checked:
+        raise ValueError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
+    if written > FORMAT:
         raise ValueError(
-            f"{os.fspath(path)!r} was written by pilae {header['versions'].get('pilae')} in format {header['format']}, "
+            f"{os.fspath(path)!r} was written by a later pilae, in format {written}, "
             f"and this version reads formats up to {FORMAT}: update pilae to load it."
         )
     return header
@@ -351,6 +401,8 @@ class _Reader:
         return self._object(content)
 
     def _object(self, number: int) -> Any:
+        if number < 0:
+            raise IndexError(number)
         if number not in self._made:
             self._made[number] = self._decoded(self.header["objects"][number])
         return self._made[number]
@@ -400,7 +452,7 @@ class _Reader:
     def _member(self, name: str) -> bytes:
         try:
             data = self.archive.read(name)
-        except (KeyError, zipfile.BadZipFile) as error:
+        except (KeyError, *_UNREADABLE) as error:
             raise ValueError(f"{self.path!r} is damaged: {name} cannot be read.") from error
         if hashlib.sha256(data).hexdigest() != self.header["members"].get(name):
             raise ValueError(f"{self.path!r} is damaged: {name} is not what was saved.")

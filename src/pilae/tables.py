@@ -6,17 +6,24 @@ Only the command line uses it: estimators take numbers. Needs pandas, and skrub 
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
+import warnings
+import zipfile
+import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
+from .anchors import mix
 from .save import saveable
 
 SAMPLE_ROWS = 100_000
@@ -27,37 +34,72 @@ PIECE_ROWS = 50_000
 EXACT_NUMBERS = 5_000_000
 """Tables of up to so many numbers are computed in float64, larger ones in float32."""
 
+MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+"""Words that mean a gap, in columns that are not the target."""
+
+ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)")
+"""A time with its zone."""
+
 FEW_VALUES = 50
 """A whole-numbered target with at most so many values, each met twenty times on average, is a class."""
 
 
-class TableFile:
-    """A table on disk, as pandas DataFrames of at most so many rows, as often as one likes."""
+class Format(NamedTuple):
+    """How a CSV file is written; None is found from the file."""
 
-    def __init__(self, path: str) -> None:
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+
+
+class TableFile:
+    """A table on disk, as pandas DataFrames of at most so many rows, as often as one likes.
+
+    Parameters
+    ----------
+    path : str
+        "-" is CSV on standard input.
+    target : str, optional
+        A column of classes, in which words like "None" and "NA" are classes too.
+    encoder : Encoder, optional
+        What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
+    """
+
+    def __init__(
+        self, path: str, written: Format | None = None, *, target: str | None = None, encoder: Encoder | None = None
+    ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
+        self.format, self.target, self.encoder = written or Format(), target, encoder
         self._whole: Any = None
         self._types: dict[str, Any] | None = None
+        self._pandas = _pandas()
         suffixes = [] if path == "-" else [suffix.lower() for suffix in Path(path).suffixes]
         kinds = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".arff": "arff", ".npz": "npz"}
         known = [kinds[suffix] for suffix in suffixes if suffix in kinds]
         if path != "-" and not known:
             raise ValueError(f"{path!r} is not a table this reads: use a file that ends in {', '.join(sorted(kinds))}.")
         self.kind = "csv" if path == "-" else known[-1]
-        self.separator = "\t" if ".tsv" in suffixes else ","
+        self.compressed = bool(suffixes) and suffixes[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip")
         if path != "-" and not Path(path).is_file():
             raise FileNotFoundError(f"There is no file {path!r}.")
+
+    def size(self) -> int:
+        """About how many bytes the rows would take in memory."""
+        if self.path == "-":
+            return 0  # it is read whole anyway
+        if self.kind == "parquet":
+            with _parquet_file(self.path) as file:
+                return 8 * file.metadata.num_rows * file.metadata.num_columns
+        return os.path.getsize(self.path) * (8 if self.compressed else 1)
 
     def pieces(self, rows: int = PIECE_ROWS) -> Iterator[Any]:
         """The rows in order."""
         if self.kind == "csv":
             yield from self._csv(rows)
         elif self.kind == "parquet":
-            import pyarrow.parquet
-
-            with pyarrow.parquet.ParquetFile(self.path) as file:
+            with _parquet_file(self.path) as file:
                 for batch in file.iter_batches(batch_size=rows):
-                    yield batch.to_pandas()
+                    yield _without_decimals(batch).to_pandas()
         else:
             whole = self.whole()
             for start in range(0, len(whole), rows):
@@ -65,8 +107,6 @@ class TableFile:
 
     def sample(self) -> Any:
         """The first rows, at most SAMPLE_ROWS; what they hold says how the others are read."""
-        import pandas as pd
-
         parts, count = [], 0
         for piece in self.pieces():
             parts.append(piece.iloc[: SAMPLE_ROWS - count])
@@ -75,34 +115,123 @@ class TableFile:
                 break
         if not count:
             raise ValueError(f"{self.name} has no rows.")
-        return pd.concat(parts, ignore_index=True)
+        return self._pandas.concat(parts, ignore_index=True)
 
     def _csv(self, rows: int) -> Iterator[Any]:
-        import pandas as pd
-
-        if self.path == "-" and self._whole is None:
-            self._whole = sys.stdin.read()
-
-        def opened() -> Any:
-            return io.StringIO(self._whole) if self.path == "-" else self.path
-
+        pd = self._pandas
+        if self.path == "-" and self._whole is None and self.encoder is None:
+            self._whole = sys.stdin.buffer.read()
         try:
-            if self._types is None:
-                first = pd.read_csv(opened(), sep=self.separator, nrows=SAMPLE_ROWS, low_memory=False)
-                self._types = {
-                    name: "float64" if _is_number(first[name]) else "str" for name in first.columns if len(first)
-                }
-            yield from pd.read_csv(opened(), sep=self.separator, dtype=self._types, chunksize=rows)
+            options = self._options()
+            if self._types is None and self.encoder is None:
+                first = pd.read_csv(self._opened(), nrows=SAMPLE_ROWS, low_memory=False, **options)
+                self._types = {name: "float64" if _is_number(first[name]) else "str" for name in first.columns}
+            types = self._types
+            if self.encoder is not None:
+                types = defaultdict(lambda: "str") | dict.fromkeys(self.encoder.numeric, "float64")
+                types[self.encoder.target] = "str" if self.encoder.is_text_target else "float64"
+            if self.target is not None and types is not None and types.get(self.target) == "str":
+                words = {name: MISSING for name in types if name != self.target}
+                options |= {"keep_default_na": False, "na_values": words | {self.target: [""]}}
+            with pd.read_csv(self._opened(), dtype=types, chunksize=rows, **options) as reader:
+                for piece in reader:
+                    yield piece.rename(columns=str.strip)
         except pd.errors.EmptyDataError as error:
             raise ValueError(f"{self.name} is empty.") from error
-        except (ValueError, UnicodeDecodeError) as error:
-            raise ValueError(f"{self.name} cannot be read as a table: {str(error).splitlines()[0]}.") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self.name} is not written in {error.encoding}: name its encoding with --encoding, for example "
+                "--encoding latin-1."
+            ) from error
+        except LookupError as error:
+            raise ValueError(f"{error}: use a name such as utf-8, utf-16 or latin-1.") from error
+        except ValueError as error:
+            raise self._explained(error) from error
+
+    def _opened(self) -> Any:
+        if self.path != "-":
+            return self.path
+        return sys.stdin.buffer if self._whole is None else io.BytesIO(self._whole)
+
+    def _options(self) -> dict[str, Any]:
+        """How to read the CSV: what was not said is found from its first bytes."""
+        separator, encoding, decimal = self.format
+        if separator is None or encoding is None:
+            start = self._start()
+            encoding = encoding or ("utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+            line = start.decode(encoding, errors="replace").lstrip("\ufeff").split("\n", 1)[0]
+            tabs = "\t" if ".tsv" in Path(self.path).suffixes else None
+            separator = separator or tabs or max(",;\t|", key=lambda mark: line.count(mark))
+        return {"sep": separator, "encoding": encoding, "decimal": decimal, "skipinitialspace": True}
+
+    def _start(self) -> bytes:
+        if self.path == "-":
+            return sys.stdin.buffer.peek(2**16) if self._whole is None else self._whole[: 2**16]
+        if self.compressed:
+            from pandas.io.common import get_handle  # decompresses as read_csv will
+
+            with get_handle(self.path, "rb", compression="infer", is_text=False) as opened:
+                return opened.handle.read(2**16)
+        with open(self.path, "rb") as file:
+            return file.read(2**16)
+
+    def _explained(self, error: ValueError) -> ValueError:
+        """A sentence for what pandas could not read: where the first value is that is no number."""
+        said = str(error).splitlines()[0].rstrip(".")
+        if "convert string to float" not in said or self.path == "-":
+            cure = " (--separator, --decimal and --encoding say how it is written)" if "tokeniz" in said else ""
+            return ValueError(f"{self.name} cannot be read as a table: {said}{cure}.")
+        numeric = {name for name, kind in (self._types or {}).items() if kind == "float64"}
+        if self.encoder is not None:
+            numeric = set(self.encoder.numeric)
+        start = 0
+        with self._pandas.read_csv(self.path, dtype="str", chunksize=PIECE_ROWS, **self._options()) as reader:
+            for piece in reader:
+                for name in numeric & set(piece.columns):
+                    wrong = piece[name].notna() & self._pandas.to_numeric(piece[name], errors="coerce").isna()
+                    if wrong.any():
+                        at = int(np.flatnonzero(wrong.to_numpy())[0])
+                        return ValueError(
+                            f"Column {name!r} of {self.name} holds numbers, but row {start + at + 1} has "
+                            f"{piece[name].iloc[at]!r}: mend it, or leave it empty."
+                        )
+                start += len(piece)
+        return ValueError(f"{self.name} cannot be read as a table: {said}.")
 
     def whole(self) -> Any:
         """ARFF and npz files are read at once."""
         if self._whole is None:
             self._whole = {"arff": _read_arff, "npz": _read_npz}[self.kind](self.path)
         return self._whole
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("Reading tables needs pandas; install it with: pip install 'pilae[table]'") from error
+    return pandas
+
+
+def _parquet_file(path: str) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Reading Parquet needs pyarrow; install it with: pip install 'pilae[parquet]'") from error
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0].rstrip('.')}.") from error
+
+
+def _without_decimals(batch: Any) -> Any:
+    """The batch with exact decimal numbers as floats: pandas would take them for objects."""
+    import pyarrow
+
+    for k, column in enumerate(batch.schema):
+        if pyarrow.types.is_decimal(column.type):
+            batch = batch.set_column(k, column.name, batch.column(k).cast(pyarrow.float64()))
+    return batch
 
 
 def _is_number(column: Any) -> bool:
@@ -115,20 +244,31 @@ def _read_arff(path: str) -> Any:
     import pandas as pd
     from scipy.io import arff
 
-    data, meta = arff.loadarff(path)
+    try:
+        data, meta = arff.loadarff(path)
+    except (NotImplementedError, arff.ArffError, ValueError, StopIteration, UnicodeDecodeError) as error:
+        said = str(error).splitlines()[0].rstrip(".") if str(error) else "it has no data"
+        raise ValueError(
+            f"{path} cannot be read as ARFF: {said} (numeric, nominal and date attributes are read)."
+        ) from error
     frame = pd.DataFrame(data)
     for name, kind in zip(meta.names(), meta.types(), strict=True):
-        if kind != "numeric":
+        if kind == "nominal":
             frame[name] = frame[name].str.decode("utf-8").replace("?", None)
     return frame
 
 
 def _read_npz(path: str) -> Any:
-    """Arrays X and y, or one array for each column."""
+    """Arrays X and y (or X_train and y_train), or one array for each column."""
     import pandas as pd
 
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
+        raise ValueError(f"{path} cannot be read as an npz file: {str(error).splitlines()[0].rstrip('.')}.") from error
+    if "X" not in arrays and "X_train" in arrays:
+        arrays = {name.removesuffix("_train"): value for name, value in arrays.items() if name.endswith("_train")}
     if "X" in arrays:
         X = arrays.pop("X")
         X = X.reshape(len(X), -1)
@@ -136,6 +276,11 @@ def _read_npz(path: str) -> Any:
         columns = [f"x{k}" for k in range(X.shape[1])] if names is None else [str(name) for name in names]
         frame = pd.DataFrame(X, columns=columns)
         return frame.assign(**{name: column for name, column in arrays.items() if column.shape == (len(X),)})
+    if len({column.shape for column in arrays.values()}) != 1 or next(iter(arrays.values())).ndim != 1:
+        raise ValueError(
+            f"{path} holds {_listed(list(arrays))}: expected X (rows x columns) and targets, or one array for each "
+            "column, all of one length."
+        )
     return pd.DataFrame(arrays)
 
 
@@ -153,9 +298,21 @@ class Encoder(TransformerMixin, BaseEstimator):
     pipeline: Any = None
     whole_target: bool = False
     """Whether classes are whole numbers."""
+    zoned: list[str] = field(default_factory=list)
+    """Columns of times with their zones."""
+    missing: list[int] = field(default_factory=list)
+    """How many gaps the sample has in each column."""
 
     @classmethod
-    def fitted(cls, sample: Any, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Encoder:
+    def fitted(
+        cls,
+        sample: Any,
+        target: str,
+        task: str | None,
+        columns: list[str] | None,
+        rows: int | None,
+        seed: int = 0,
+    ) -> Encoder:
         """An encoder for a table that looks like the sample."""
         if target not in sample.columns:
             raise ValueError(f"There is no column {target!r}: the columns are {_listed(list(sample.columns))}.")
@@ -168,15 +325,19 @@ class Encoder(TransformerMixin, BaseEstimator):
         if target in names:
             raise ValueError(f"{target!r} is the target, and must not be among the columns it is predicted from.")
         sample = sample[sample[target].notna()]
-        task = task or task_of(sample[target])
+        if not len(sample):
+            raise ValueError(f"No row has a target in column {target!r}, those held out aside.")
+        task = _checked_task(sample[target], task)
         numeric = [name for name in names if _is_number(sample[name])]
         numbers = (rows or SAMPLE_ROWS + 1) * len(names)
         encoder = cls(list(names), numeric, target, task, "float64" if numbers <= EXACT_NUMBERS else "float32")
         values = sample[target]
         encoder.whole_target = task == "classification" and _is_number(values) and bool((values % 1 == 0).all())
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        encoder.missing = [int(sample[name].isna().sum()) for name in names]
+        encoder.zoned = [name for name in names if _has_zones(sample[name])]
         if len(numeric) < len(names):
-            encoder.pipeline = make_pipeline(_vectorizer(), imputer)
+            encoder.pipeline = make_pipeline(_vectorizer(seed), imputer)
         else:
             encoder.pipeline = make_pipeline(imputer)
         encoder.pipeline.fit(encoder._given(sample))
@@ -196,6 +357,9 @@ class Encoder(TransformerMixin, BaseEstimator):
                     raise ValueError(
                         f"Column {name!r} held numbers when the model was fitted, and now {error}."
                     ) from error
+            elif name in self.zoned:
+                times = _pandas().to_datetime(frame[name], utc=True, errors="coerce")
+                frame[name] = times.dt.tz_localize(None)
             elif not _is_date(frame[name]):
                 frame[name] = frame[name].astype("object").where(frame[name].notna(), None)
                 frame[name] = frame[name].map(lambda value: None if value is None else str(value))
@@ -209,34 +373,80 @@ class Encoder(TransformerMixin, BaseEstimator):
 
     def transform(self, frame: Any) -> np.ndarray:
         """The numbers that the network takes."""
+        with warnings.catch_warnings():  # a category that was not in the sample, or is missing: it counts as none
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            return self._numbers(frame)
+
+    def _numbers(self, frame: Any) -> np.ndarray:
         return np.ascontiguousarray(np.asarray(self.pipeline.transform(self._given(frame)), dtype=self.dtype))
 
     def _given(self, frame: Any) -> Any:
         """What the pipeline takes: names of columns only where they matter."""
         typed = self.typed(frame)
+        for name in self.numeric:
+            if np.isinf(typed[name]).any():
+                raise ValueError(f"Column {name!r} holds infinity: replace it by a number, or leave it empty.")
         return typed.to_numpy() if len(self.pipeline) == 1 else typed
 
     def targets(self, frame: Any) -> np.ndarray:
         values = frame[self.target]
+        if self.is_text_target:
+            return values.astype(str).to_numpy(dtype=object).astype(str)
+        try:
+            numbers = values.to_numpy(dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"The target {self.target!r} held numbers when the model was fitted: {error}.") from error
         if self.task == "regression":
-            return values.to_numpy(dtype=np.float64)
-        if self.whole_target:
-            return values.to_numpy(dtype=np.int64)
-        return values.astype(str).to_numpy(dtype=object).astype(str)
+            return numbers
+        if (numbers % 1 != 0).any():
+            odd = numbers[numbers % 1 != 0][0]
+            raise ValueError(
+                f"The target {self.target!r} held whole numbers, taken as classes, but also holds {odd:g}: fit with "
+                "--task regression to predict numbers."
+            )
+        return numbers.astype(np.int64)
+
+    @property
+    def is_text_target(self) -> bool:
+        return self.task == "classification" and not self.whole_target
 
 
 def _is_date(column: Any) -> bool:
     return column.dtype.kind == "M"
 
 
-def _vectorizer() -> Any:
+def _has_zones(column: Any) -> bool:
+    if _is_date(column):
+        return getattr(column.dtype, "tz", None) is not None
+    if _is_number(column) or column.dtype.kind == "b":
+        return False
+    words = column.dropna().astype(str)
+    return len(words) > 0 and bool(words.str.fullmatch(ZONED).all())
+
+
+def _vectorizer(seed: int) -> Any:
     try:
-        from skrub import TableVectorizer
+        from skrub import StringEncoder, TableVectorizer
     except ImportError as error:
         raise ImportError(
             "Columns of text, dates or categories need skrub; install it with: pip install 'pilae[table]'"
         ) from error
-    return TableVectorizer()
+    return TableVectorizer(high_cardinality=StringEncoder(random_state=seed))
+
+
+def _checked_task(target: Any, task: str | None) -> str:
+    """What is to be done with a target: as asked for, if it can be, else as found."""
+    name = target.name
+    if task == "regression" and not _is_number(target):
+        raise ValueError(f"The target {name!r} holds {target.iloc[0]!r}, and --task regression needs numbers.")
+    task = task or task_of(target)
+    different = target.nunique()
+    if task == "classification" and different > 20 and different > len(target) / 2:
+        raise ValueError(
+            f"The target {name!r} has {different} different values in {len(target)} rows, too many to be classes: "
+            "choose a column of classes or of numbers."
+        )
+    return task
 
 
 def task_of(target: Any) -> str:
@@ -252,23 +462,43 @@ def task_of(target: Any) -> str:
 
 def held_out(start: int, count: int, share: float) -> np.ndarray:
     """Which of the rows with these numbers are held out: by a hash of the number, so that every reading agrees."""
-    numbers = np.arange(start, start + count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (numbers >> np.uint64(40)).astype(np.float64) < share * 2.0**24
+    keys = mix(np.arange(start, start + count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1))
+    return (keys >> np.uint64(40)).astype(np.float64) < share * 2.0**24
 
 
-def encoded(table: TableFile, encoder: Encoder, share: float, keep: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(X, y) of every piece: `keep` says whether of the rows to "train" on, of those to "test" on, or "all"."""
+class Part(NamedTuple):
+    """Encoded rows, their targets and their numbers in the file, from 1 on."""
+
+    X: np.ndarray
+    y: np.ndarray
+    rows: np.ndarray
+
+
+class Counted:
+    """How many rows were read, and how many of them have no target."""
+
+    rows = 0
+    without_target = 0
+
+
+def encoded(
+    table: TableFile, encoder: Encoder, share: float, keep: str, counted: Counted | None = None
+) -> Iterator[Part]:
+    """Every piece of the table: `keep` says whether of the rows to "train" on, of those to "test" on, or "all"."""
     start = 0
     for piece in table.pieces():
         out = held_out(start, len(piece), share)
-        start += len(piece)
         if encoder.target not in piece.columns:
             raise ValueError(f"{table.name} lacks the column {encoder.target!r}, the target of the model.")
         known = piece[encoder.target].notna().to_numpy()
         chosen = known & {"train": ~out, "test": out, "all": np.ones_like(out)}[keep]
         part = piece[chosen]
+        if counted is not None:
+            counted.rows += len(piece)
+            counted.without_target += int((~known).sum())
         if len(part):
-            yield encoder.transform(part), encoder.targets(part)
+            yield Part(encoder.transform(part), encoder.targets(part), start + 1 + np.flatnonzero(chosen))
+        start += len(piece)
 
 
 def _listed(names: list[str]) -> str:

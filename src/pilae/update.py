@@ -243,7 +243,10 @@ class UpdateMixin:
                 f"{method} needs an output layer that is a sum over rows: use head='shln' or head='ridge'."
             )
         if self.head_.output.moments is None:
-            raise ValueError(f"{method} needs the sums of the output layer: fit again with keep_statistics=True.")
+            raise ValueError(
+                f"{method} needs the sums of the output layer, which this model was fitted or saved without: use "
+                "keep_statistics=True in fit and statistics=True in save."
+            )
         return self.head_
 
     def _need_exact(self: Any, method: str) -> None:
