@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_digits
 
 from pilae import PILAEClassifier, PILAERegressor
+from pilae.report import make_report
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +18,10 @@ def pages(tmp_path_factory):
     model = PILAEClassifier(depth=2, random_state=0).fit(X[:1200], names[:1200])
     model.report(X[1200:], names[1200:], title="Digits <script>alert(1)</script>").save(folder / "classes.html")
     X, y = load_diabetes(return_X_y=True)
-    PILAERegressor(random_state=0).fit(X[:300], y[:300]).report(X[300:], y[300:]).save(folder / "numbers.html")
+    model = PILAERegressor(random_state=0).fit(X[:300], y[:300])
+    columns = [{"name": f"a_long_name_of_a_column_{k}" * 5, "kind": "number", "missing": 0} for k in range(10)]
+    table = {"file": f"{'file' * 50}.csv", "rows": 442, "target": "target" * 50, "columns": columns}
+    make_report(model, X[300:], y[300:], table=table).save(folder / "numbers.html")
     return folder
 
 

@@ -145,7 +145,7 @@ def test_arff_and_npz(tmp_path, capsys):
 def test_export_says_what_it_covers(folder, kinds, tmp_path, capsys):
     assert run("export", kinds, "--onnx", tmp_path / "m.onnx") == 0
     assert "numeric network" in capsys.readouterr().out
-    assert (tmp_path / "m.onnx").stat().st_size > 1000
+    assert (tmp_path / "m.onnx").stat().st_size > 300
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_export_says_what_it_covers(folder, kinds, tmp_path, capsys):
         (["fit", "{readme}", "--target", "price", "-o", "{out}"], "is not a table this reads"),
         (["predict", "{houses}", "{houses}"], "is not a model that pilae has saved"),
         (["predict", "{prices}", "{bad}"], "lacks the column 'size'"),
-        (["predict", "{prices}", "{text}"], "Column 'size' held numbers when the model was fitted"),
+        (["predict", "{prices}", "{text}"], "text.csv holds numbers, but row 1 has 'large'"),
         (["predict", "{prices}", "{houses}", "--proba"], "--proba is for classes"),
         (["predict", "{kinds}", "{houses}", "--interval", "0.9"], "--interval is for numbers"),
     ],
@@ -323,7 +323,7 @@ def test_standard_output_takes_models_reports_and_networks(folder, prices, capfd
     assert run("report", prices, folder / "houses.csv", "-o", "-") == 0
     assert capfdbinary.readouterr().out.lower().startswith(b"<!doctype html>")
     assert run("export", prices, "--onnx", "-") == 0
-    assert len(capfdbinary.readouterr().out) > 1000
+    assert len(capfdbinary.readouterr().out) > 300
 
 
 @pytest.mark.parametrize(

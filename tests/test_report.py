@@ -5,11 +5,17 @@ import re
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
+import sklearn
 from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.linear_model import RidgeClassifier
 
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
 from pilae.plot import CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
+from pilae.report import make_report
+from pilae.report.summary import short_names
 
 matplotlib.use("Agg")
 HOSTILE = np.array(["<script>alert(1)</script>", "a|b*c_d", '"quoted" & $money$'])
@@ -54,6 +60,12 @@ def test_the_code_builds_the_same_model(iris):
     assert space["model"].loo_score_ == iris.summary["training"]["leave_one_out"]
 
 
+def test_the_code_leaves_out_how_it_was_run():
+    model = PILAEClassifier(depth=0, head_width=5).fit(*load_iris(return_X_y=True))
+    model.set_params(verbose=1, block_rows=100, device="cuda")
+    assert model.report().summary["code"].endswith("model = PILAEClassifier(depth=0, head_width=5).fit(X, y)")
+
+
 def test_a_notebook_shows_it(iris):
     shown = iris._repr_html_()
     assert shown.startswith("<iframe")
@@ -68,6 +80,131 @@ def test_images_are_drawn_with_what_layers_keep():
     first, second = (each["error"] for each in report.summary["reconstruction"]["layers"])
     assert 0 < first < second < 1
     assert "data:image/png;base64" in report.figures["reconstruction"]
+    assert "not the decoder of the table above" in report.to_html()
+    with pytest.raises(ValueError, match="has 63 pixels, and rows have 64 columns"):
+        model.report(X[1000:], y[1000:], image_shape=(7, 9))
+
+
+def test_only_rows_that_look_like_images_are_drawn():
+    X = np.random.default_rng(0).standard_normal((200, 100))
+    model = StackedPILAE(width=[20], random_state=0).fit(X)
+    assert "reconstruction" not in make_report(model, X).figures
+    assert "reconstruction" in make_report(model, X, image_shape=(10, 10)).figures
+    digits = load_digits(as_frame=True).data
+    named = StackedPILAE(width=[20], random_state=0).fit(digits)
+    assert "reconstruction" not in make_report(named, digits).figures
+
+
+def test_the_spectrum_is_of_scaled_rows():
+    X, y = load_iris(return_X_y=True)
+    X = np.column_stack([X, 1.7e9 + 1e6 * np.arange(len(X))])  # a time in seconds
+    model = PILAEClassifier(depth=0, head_width=20, input_scaling="standard").fit(X, y)
+    report = model.report(X, y)
+    assert report.summary["spectrum"]["rank"] == 5
+    assert "150 test rows, scaled as the network scales its input, have rank 5 of 5." in report.to_markdown()
+
+
+def test_a_file_with_its_columns_and_row_numbers(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, head_width=20, random_state=0).fit(X[:300], y[:300])
+    columns = [{"name": f"<i>{k}", "kind": "number", "missing": np.int64(k)} for k in range(63)]
+    table = {"file": "houses.csv", "rows": 442, "target": "a|price", "columns": columns}
+    numbers = 1000 + np.arange(142)
+    report = make_report(model, X[300:], y[300:], code="pilae fit", table=table, numbers=numbers)
+    report.save(tmp_path / "r.json")
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert found["table"]["columns"][62] == {"name": "<i>62", "kind": "number", "missing": 62}
+    assert found["code"] == "pilae fit"
+    worst = int(np.argmax(np.abs(y[300:] - model.predict(X[300:]))))
+    assert found["test"]["worst"][0][:2] == [1000 + worst, y[300 + worst]]
+    page, text = report.to_html(), report.to_markdown()
+    for made in (page, text):
+        assert "63 columns, which become 10 numbers." in made
+        assert "and 3 more." in made
+        assert "row of the file" in made
+        assert "<i>6" not in made
+    assert "&lt;i&gt;59" in page
+    assert "&lt;i&gt;60" not in page
+    assert "The file houses.csv of 442 rows; the target is a\\|price." in text
+    with pytest.raises(ValueError, match="3 row numbers for 142 test rows"):
+        make_report(model, X[300:], y[300:], numbers=[1, 2, 3])
+
+
+def test_numbers_that_json_does_not_have(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, head_width=20, random_state=0).fit(X[:300], y[:300])
+    report = model.report(X[300:301], y[300:301])  # R2 of one row is undefined
+    assert report.summary["test"]["score"] is report.summary["test"]["r2"] is None
+    assert "One row has no R²" in report.to_html()
+    model.loo_score_, model.fit_stats_["seconds"] = np.float64("nan"), np.inf
+    training = json.loads(model.report().to_json())["training"]
+    assert training["leave_one_out"] is None
+    assert training["seconds"] == "inf"
+    assert "inf" in model.report().to_html()
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "r.txt", "report"])
+def test_an_unknown_ending_is_refused(iris, tmp_path, name):
+    with pytest.raises(ValueError, match=r"ends in \.html, \.htm, \.md, \.json; got"):
+        iris.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_short_names_stay_different():
+    names = ["a" * 40, "a" * 41, "a" * 20 + "b" + "a" * 20, "short", "a b", "a\nb", "ä" * 13 + "…" + "ä" * 6]
+    short = short_names(names, 20)
+    assert len(set(short.values())) == len(names)
+    assert max(map(len, short.values())) <= 20
+    assert short["short"] == "short"
+    assert short_names(["the first of many", "the second of many"], 12) == {
+        "the first of many": "the firs…any",
+        "the second of many": "the seco…any",
+    }
+
+
+def test_many_classes_with_long_names():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 60
+    X = rng.standard_normal((60, 5))[y] + 0.1 * rng.standard_normal((600, 5))
+    names = np.array([f"{'long ' * 20}{k} {'name ' * 20}" for k in range(60)])[y]
+    model = PILAEClassifier(depth=0, head_width=100, random_state=0).fit(X[:300], names[:300])
+    report = model.report(X[300:], names[300:])
+    assert "confusion" not in report.figures
+    page = report.to_html()
+    assert "With more than 40 classes the matrix of true and predicted ones is left out." in page
+    listed = next(line for line in report.to_markdown().splitlines() if line.startswith("60 classes: "))
+    assert listed.endswith(" and 40 more.")
+    assert len(listed) < 20 * 33 + 40
+    assert len(set(re.findall(r"<tr><td>(long [^<]*)</td>", page))) == 60
+
+
+def test_a_class_without_rows_has_no_recall():
+    X, y = load_iris(return_X_y=True)
+    report = PILAEClassifier(depth=0, head_width=20).fit(X, y).report(X[:40], np.array(y[:40]))
+    assert [each["recall"] for each in report.summary["test"]["classes"]][1:] == [None, None]
+    assert "confusion" in report.figures
+
+
+def test_heads_without_probabilities_and_label_sets():
+    X, y = load_iris(return_X_y=True)
+    report = PILAEClassifier(depth=1, head=RidgeClassifier()).fit(X, y).report(X, y)
+    assert set(report.summary["test"]) == {"rows", "numbers_of_file", "score", "confusion", "classes"}
+    assert "Accuracy" in report.to_html()
+    sets = np.column_stack([y > 0, y > 1]).astype(int)
+    text = PILAEClassifier(depth=0, head_width=20).fit(X, sets).report(X, sets).to_markdown()
+    assert "of whole sets of labels" in text
+    assert "R²" not in text
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse", "list"])
+def test_rows_of_any_kind(kind):
+    X, y = load_iris(return_X_y=True)
+    rows = {"frame": pd.DataFrame(X).add_prefix("c"), "sparse": scipy.sparse.csr_array(X), "list": X.tolist()}[kind]
+    model = PILAEClassifier(depth=1, random_state=0).fit(rows, y)
+    with sklearn.config_context(transform_output="pandas"):
+        report = model.report(rows, y)
+    assert report.summary["test"]["score"] > 0.9
+    assert len(report.summary["reconstruction"]["layers"]) == 1
 
 
 def test_regression():
@@ -99,7 +236,12 @@ def test_the_width_path_and_the_depth_are_drawn():
     assert display.path.standard_errors.shape == display.path.errors[display.path.ridge].shape
     assert any(line.get_label() == f"{display.width} columns" for line in display.ax_.lines)
     depth = DepthDisplay.from_estimator(model, ax=matplotlib.figure.Figure().subplots())
-    assert sum(depth.chosen) >= 1
+    assert depth.chosen == len(model.layers_)
+    assert any(line.get_label() == f"depth chosen: {depth.chosen}" for line in depth.ax_.lines)
+    first = {"round": 1, "chosen": False}
+    rows = [first | {"depth": 0, "loss": 2.0}, first | {"depth": 1, "loss": 1.0}]
+    last = {"round": 2, "chosen": True, "depth": 0, "loss": 0.1}  # from other rows: not on this axis
+    assert DepthDisplay.computed([*rows, last]) == DepthDisplay([0, 1], [2.0, 1.0], 0)
     given = PILAEClassifier(depth=0, head_width=20).fit(X, y)
     with pytest.raises(ValueError, match="has no width path"):
         WidthPathDisplay.from_estimator(given)

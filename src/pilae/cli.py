@@ -25,6 +25,7 @@ from ._progress import Progress
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
 from .report import make_report
+from .report.page import check_ending
 from .sources import scan_blocks
 from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
 
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warn
+            warnings.showwarning = _warn  # type: ignore[assignment]
             options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough
@@ -175,7 +176,6 @@ def _fit(options: argparse.Namespace) -> None:
         _check_output(options.report, options.table)
         _need_for_reports()
     progress, start = Progress(not options.quiet), time.perf_counter()
-    progress.stage("reading the first rows")
     table = TableFile(options.table, _written_as(options), target=options.target)
     sample = table.sample()
     counted = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
@@ -458,11 +458,6 @@ def _need_for_reports() -> None:
     for package in ("matplotlib", "jinja2"):
         if importlib.util.find_spec(package) is None:
             raise ImportError(f"A report needs {package}; install it with: pip install 'pilae[report]'")
-
-
-def check_ending(path):
-    if Path(path).suffix.lower() not in (".html", ".htm", ".md", ".json"):
-        raise ValueError(f"ends in {Path(path).suffix}")
 
 
 def _check_output(path: str, read: str | None = None) -> None:

@@ -1,9 +1,9 @@
 """Pictures of why a network is what it is, in the way of scikit-learn's Display objects. Needs matplotlib.
 
-WidthPathDisplay.from_estimator(model)      error of every width, from one fit
-DepthDisplay.from_estimator(model)          the candidates of the search, by depth
-SpectrumDisplay.from_data(X)                singular values of the data, and where they count as zero
-CalibrationDisplay.from_estimator(model)    whether probabilities mean what they say
+WidthPathDisplay.from_estimator(model)          error of every width, from one fit
+DepthDisplay.from_estimator(model)              the candidates of the search, by depth
+SpectrumDisplay.from_data(X)                    singular values of the data, and where they count as zero
+CalibrationDisplay.from_estimator(model, X, y)  whether probabilities mean what they say
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .linalg import rank_cutoff
 from .loo import WidthPath
-
-PLAN = ("input_scaling", "depth", "head", "neurons", "encoder_ridge", "activation", "direct")
-"""The columns of `search_` that say what a candidate is."""
 
 COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 
@@ -61,11 +58,13 @@ class WidthPathDisplay(_Display):
 
         Examples
         --------
-        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.datasets import load_iris
         >>> from pilae import PILAEClassifier
         >>> from pilae.plot import WidthPathDisplay
-        >>> model = PILAEClassifier(depth=0).fit(*load_digits(return_X_y=True))
-        >>> display = WidthPathDisplay.from_estimator(model)  # doctest: +SKIP
+        >>> model = PILAEClassifier(depth=0).fit(*load_iris(return_X_y=True))
+        >>> display = WidthPathDisplay.from_estimator(model)
+        >>> display.ax_.get_xlabel()
+        'columns of the output layer'
         """
         check_is_fitted(model)
         path = getattr(model, "width_path_", None)
@@ -107,16 +106,21 @@ def draw_width_path(
 
 @dataclass
 class DepthDisplay(_Display):
-    """Leave-one-out loss of the candidates of the search, by depth: each a point, the best of each depth joined.
+    """Leave-one-out loss of the candidates of the search's first round, by depth, and the depth that was chosen.
+
+    Each candidate is a point, the best of each depth are joined, the chosen depth is a dotted line. Losses of the last
+    round are not drawn: they come from other rows and wider layers, and cannot be compared with these.
 
     Attributes
     ----------
-    depths, losses, chosen : lists, one item for each candidate of the round that decided
+    depths, losses : lists, one item for each candidate of the first round
+    chosen : int
+        The depth chosen, by the last round if there was one.
     """
 
     depths: list[int]
     losses: list[float]
-    chosen: list[bool]
+    chosen: int
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> DepthDisplay:
@@ -126,18 +130,22 @@ class DepthDisplay(_Display):
             raise ValueError(
                 "This model was not searched: its depth was given. Fit with depth='auto' to compare depths."
             )
-        rows = [row for row in model.search_ if row["round"] == 1]
-        decided = next(row for row in model.search_ if row["chosen"])
-        same = [all(row[key] == decided[key] for key in PLAN) for row in rows]
-        return cls([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
+        return cls.computed(model.search_).plot(ax=ax)
+
+    @classmethod
+    def computed(cls, search: list[dict[str, Any]]) -> DepthDisplay:
+        """The values alone, nothing drawn: of a table like `search_`."""
+        first = [row for row in search if row["round"] == 1]
+        chosen = next(row["depth"] for row in search if row["chosen"])
+        return cls([row["depth"] for row in first], [row["loss"] for row in first], chosen)
 
     def plot(self, *, ax: Any = None) -> DepthDisplay:
         ax = self._axis(ax)
-        depths, losses, chosen = (np.asarray(values) for values in (self.depths, self.losses, self.chosen))
+        depths, losses = np.asarray(self.depths), np.asarray(self.losses, dtype=float)
+        ax.axvline(self.chosen, color=OTHER, ls=":", lw=2, label=f"depth chosen: {self.chosen}", zorder=0)
         ax.scatter(depths, losses, s=18, color=FAINT, label="candidates", zorder=2)
         each = np.unique(depths)
         ax.plot(each, [losses[depths == d].min() for d in each], color=COLOUR, label="best of each depth", zorder=1)
-        ax.scatter(depths[chosen], losses[chosen], s=40, facecolors="none", edgecolors=OTHER, label="chosen", zorder=3)
         ax.set(xlabel="autoencoder layers", ylabel="leave-one-out loss (first round)", xticks=each)
         ax.legend(frameon=False)
         return self
@@ -179,6 +187,7 @@ class SpectrumDisplay(_Display):
         ax.semilogy(np.arange(1, len(shown) + 1), shown, color=COLOUR)
         ax.axhline(self.cutoff, color=OTHER, ls="--", lw=1, label=f"counts as zero: rank {self.rank} of {len(shown)}")
         ax.set(xlabel="singular value", ylabel="relative to the largest")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
         return self
 

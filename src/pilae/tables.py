@@ -166,7 +166,7 @@ class TableFile:
 
     def _start(self) -> bytes:
         if self.path == "-":
-            return sys.stdin.buffer.peek(2**16) if self._whole is None else self._whole[: 2**16]
+            return sys.stdin.buffer.peek(2**16) if self._whole is None else self._whole[: 2**16]  # type: ignore
         if self.compressed:
             from pandas.io.common import get_handle  # decompresses as read_csv will
 

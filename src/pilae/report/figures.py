@@ -5,16 +5,26 @@ from __future__ import annotations
 import base64
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..plot import COLOUR, FAINT, OTHER, PLAN, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path
+from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path
+from .summary import short_names
 
 TEXT = "#123456"
 """Stands for the page's text colour until the figure is written."""
+
+OF_THE_PAGE = {
+    TEXT: "currentColor",
+    COLOUR: f"var(--accent, {COLOUR})",
+    OTHER: f"var(--other, {OTHER})",
+    FAINT: f"var(--faint, {FAINT})",
+}
+"""Colours that are lighter on a dark page."""
 
 
 def figures(summary: dict[str, Any]) -> dict[str, str]:
@@ -24,13 +34,12 @@ def figures(summary: dict[str, Any]) -> dict[str, str]:
         path = summary.get("width_path")
         if path is not None:
             found["width_path"] = _drawn(lambda ax: _width_path(path, ax))
-        rows = [row for row in summary.get("search", []) if row["round"] == 1]
-        if rows and len({row["depth"] for row in rows}) > 1:
-            chosen = next(row for row in summary["search"] if row["chosen"])
-            found["depth"] = _drawn(lambda ax: _depth(rows, chosen, ax))
+        search = summary.get("search", [])
+        if len({row["depth"] for row in search}) > 1:
+            found["depth"] = _drawn(lambda ax: DepthDisplay.computed(search).plot(ax=ax))
         spectrum = summary.get("spectrum")
         if spectrum is not None:
-            values = np.asarray(spectrum["values"])
+            values = _numbers(spectrum["values"])
             display = SpectrumDisplay(values, spectrum["cutoff"], spectrum["rank"])
             found["spectrum"] = _drawn(lambda ax: display.plot(ax=ax))
         pictures = summary.get("reconstruction") or {}
@@ -48,14 +57,19 @@ def _of_test(test: dict[str, Any]) -> dict[str, str]:
     if "calibration" in test:
         bins = test["calibration"]
         display = CalibrationDisplay(
-            np.asarray(bins["confidence"]), np.asarray(bins["accuracy"]), np.empty(0), bins["error"]
+            _numbers(bins["confidence"]), _numbers(bins["accuracy"]), np.empty(0), float(_numbers(bins["error"]))
         )
         found["calibration"] = _drawn(lambda ax: display.plot(ax=ax))
     if "points" in test:
-        found["residuals"] = _drawn(lambda ax: _residuals(np.asarray(test["points"]), ax))
+        found["residuals"] = _drawn(lambda ax: _residuals(_numbers(test["points"]), ax))
     if "coverage" in test:
-        found["coverage"] = _drawn(lambda ax: _coverage(np.asarray(test["coverage"]), ax))
+        found["coverage"] = _drawn(lambda ax: _coverage(_numbers(test["coverage"]), ax))
     return found
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Numbers of a summary, in which those that JSON does not have are None or text."""
+    return np.asarray(values, dtype=float)
 
 
 @contextmanager
@@ -87,34 +101,42 @@ def _drawn(draw: Any, *, square: bool = False) -> str:
     figure = Figure(figsize=(5.2, 4.6 if square else 3.2), layout="constrained")
     draw(figure.subplots())
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, and the browser has the font
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return _of_the_page(file.getvalue())
 
 
 def _of_the_page(svg: str) -> str:
-    """Without prologue and fixed size, and with the page's text colour."""
+    """Without prologue and fixed size, and with the page's colours."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return svg.replace(TEXT, "currentColor")
+    return re.sub(r'(?<=style=")[^"]*', _coloured, svg)
+
+
+def _coloured(style: re.Match[str]) -> str:
+    text = style.group()
+    for colour, of_the_page in OF_THE_PAGE.items():
+        text = text.replace(colour, of_the_page)
+    return text
 
 
 def _width_path(path: dict[str, Any], ax: Any) -> None:
-    errors = {name: np.asarray(values) for name, values in path["errors"].items()}
-    spread = None if path["standard_errors"] is None else np.asarray(path["standard_errors"])
+    errors = {name: _numbers(values) for name, values in path["errors"].items()}
+    spread = None if path["standard_errors"] is None else _numbers(path["standard_errors"])
     draw_width_path(ax, np.asarray(path["columns"]), errors, f"{path['ridge']:.1e}", spread, path["chosen"])
-
-
-def _depth(rows: list[dict], chosen: dict, ax: Any) -> None:
-    same = [all(row[key] == chosen[key] for key in PLAN) for row in rows]
-    DepthDisplay([row["depth"] for row in rows], [row["loss"] for row in rows], same).plot(ax=ax)
 
 
 def _confusion(matrix: np.ndarray, names: list[str], ax: Any) -> None:
     share = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    ax.imshow(share, cmap="Greens", vmin=0, vmax=1)
-    short = [name if len(name) <= 14 else name[:13] + "…" for name in names]
+    red, green, blue = (int(COLOUR[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    ax.imshow(
+        np.stack([np.full_like(share, c) for c in (red, green, blue)] + [share], axis=2)
+    )  # the page shines through
+    found = short_names(names, 14)
+    short = [found[name] for name in names]
     ax.set_xticks(range(len(names)), _plain(short), rotation=90 if max(map(len, short)) > 3 else 0)
     ax.set_yticks(range(len(names)), _plain(short))
     ax.set(xlabel="predicted", ylabel="true")
@@ -122,7 +144,7 @@ def _confusion(matrix: np.ndarray, names: list[str], ax: Any) -> None:
         for i, row in enumerate(matrix):
             for j, count in enumerate(row):
                 if count:
-                    colour = "white" if share[i, j] > 0.5 else "#222222"
+                    colour = "white" if share[i, j] > 0.5 else TEXT
                     ax.text(j, i, str(count), ha="center", va="center", color=colour, size=10 - len(names) // 4)
 
 
@@ -133,7 +155,7 @@ def _plain(names: list[str]) -> list[str]:
 
 def _residuals(points: np.ndarray, ax: Any) -> None:
     ax.axhline(0, color=FAINT, lw=1)
-    ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.5, markersize=4)
+    ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.7, markersize=5)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set(xlabel="predicted", ylabel="true minus predicted")
 
@@ -147,10 +169,11 @@ def _coverage(pairs: np.ndarray, ax: Any) -> None:
 
 
 def _images(originals: list, layers: list[list]) -> str:
-    """The originals above what each layer keeps of them, as one small PNG inside an SVG (pixels stay sharp)."""
+    """The originals above what each layer keeps of them, as one small PNG inside an SVG (pixels stay sharp); between
+    them the page shines through."""
     import matplotlib.image
 
-    rows = [np.asarray(originals), *(np.asarray(layer) for layer in layers)]
+    rows = [np.nan_to_num(_numbers(images)) for images in (originals, *layers)]
     low, high = float(rows[0].min()), float(rows[0].max())
     gap = 2
     lines = []
@@ -158,7 +181,8 @@ def _images(originals: list, layers: list[list]) -> str:
         images = np.clip((images - low) / (high - low if high > low else 1.0), 0, 1)
         if images.ndim == 3:
             images = np.repeat(images[..., None], 3, axis=3)
-        padded = np.pad(images, ((0, 0), (gap, gap), (gap, gap), (0, 0)), constant_values=1.0)
+        images = np.concatenate([images, np.ones((*images.shape[:3], 1))], axis=3)  # opaque, unlike what is around
+        padded = np.pad(images, ((0, 0), (gap, gap), (gap, gap), (0, 0)))
         lines.append(np.concatenate(list(padded), axis=1))
     sheet = np.concatenate(lines, axis=0)
     file = io.BytesIO()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,15 +12,23 @@ from typing import Any
 
 from ..save import whole_file
 from .figures import figures
-from .summary import summarise
+from .summary import MOST_CLASSES, short_names, summarise
 
 SHOWN_CANDIDATES = 40
+SHOWN_COLUMNS = 60
+SHOWN_CLASSES = 60
+SHOWN_NAMES = 20
+
+LONGEST_NAME = 30
+"""Characters of a name in tables and sentences."""
 
 
 @dataclass
 class Table:
+    caption: str
     head: list[str]
     rows: list[dict[str, Any]]
+    note: str = ""
 
 
 @dataclass
@@ -31,9 +40,14 @@ class Section:
     code: str = ""
 
 
-def table(head: list[str], rows: list[list[Any]], chosen: list[bool] | None = None) -> Table:
+def table(
+    caption: str, head: list[str], rows: list[list[Any]], *, chosen: list[bool] | None = None, most: int | None = None
+) -> Table:
+    """A table of the first `most` rows, which says how many more there are."""
     marks = chosen or [False] * len(rows)
-    return Table(head, [{"cells": [_word(c) for c in row], "chosen": m} for row, m in zip(rows, marks, strict=True)])
+    made = [{"cells": [_word(cell) for cell in row], "chosen": mark} for row, mark in zip(rows, marks, strict=True)]
+    left = 0 if most is None else max(len(rows) - most, 0)
+    return Table(caption, head, made[:most], f"and {left:,} more." if left else "")
 
 
 def _word(value: Any) -> str:
@@ -42,8 +56,24 @@ def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _name(name: str) -> str:
+    return short_names([name], LONGEST_NAME)[name]
+
+
+WAYS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
+"""How to write a report, by the ending of its file."""
+
+
+def check_ending(path: str | os.PathLike) -> str:
+    """The ending of a path that a report can be saved to."""
+    ending = Path(path).suffix.lower()
+    if ending not in WAYS:
+        raise ValueError(f"A report is written to a file that ends in {', '.join(WAYS)}; got {os.fspath(path)!r}.")
+    return ending
 
 
 class Report:
@@ -64,11 +94,10 @@ class Report:
         return figures(self.summary)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the report, whole or not at all: HTML, or Markdown or JSON for paths that end in .md or .json."""
-        path = Path(path)
-        ways = {".md": self.to_markdown, ".json": self.to_json}
-        text = ways.get(path.suffix.lower(), self.to_html)()
-        with whole_file(path) as file:
+        """Write the report, whole or not at all: HTML, Markdown or JSON for paths that end in .html (or .htm), .md or
+        .json."""
+        text = getattr(self, WAYS[check_ending(path)])()
+        with whole_file(Path(path)) as file:
             file.write(text.encode())
 
     def to_json(self) -> str:
@@ -104,8 +133,12 @@ class Report:
         for section in self.sections():
             lines += ["", f"## {section.title}", "", *map(_plain, section.text)]
             for each in section.tables:
+                lines += ["", _plain(each.caption)]
                 lines += ["", "| " + " | ".join(each.head) + " |", "|" + " --- |" * len(each.head)]
-                lines += ["| " + " | ".join(_plain(cell) for cell in row["cells"]) + " |" for row in each.rows]
+                for row in each.rows:
+                    mark = "**" if row["chosen"] else ""
+                    lines.append("| " + " | ".join(f"{mark}{_plain(cell)}{mark}" for cell in row["cells"]) + " |")
+                lines += ["", each.note] if each.note else []
             if section.code:
                 lines += ["", "```python", section.code, "```"]
         return "\n".join([*lines, "", self.foot(), ""])
@@ -125,7 +158,9 @@ class Report:
     def tiles(self) -> list[dict[str, str]]:
         training, test = self.summary["training"], self.summary.get("test", {})
         score = "accuracy" if "classes" in training else "R²"
-        found = [("training rows", training["rows"]), ("columns", training["columns"])]
+        file = self.summary.get("table")
+        columns = training["columns"] if file is None else len(file["columns"])
+        found = [("training rows", training["rows"]), ("columns", columns)]
         if test:
             found.append((f"{score} on {test['rows']:,} test rows", test["score"]))
         stale = " (before later changes)" if training["stale"] else ""
@@ -144,16 +179,35 @@ class Report:
         return [{"svg": self.figures[name], "caption": caption}] if name in self.figures else []
 
     def _data(self) -> Section:
-        training, spectrum = self.summary["training"], self.summary.get("spectrum")
-        text = [f"{_word(training['rows'])} training rows of {training['columns']} columns."]
+        training, file, spectrum = self.summary["training"], self.summary.get("table"), self.summary.get("spectrum")
+        text, figures, tables = [], [], []
+        if file is None:
+            text.append(f"{_word(training['rows'])} training rows of {training['columns']:,} columns.")
+        else:
+            columns = file["columns"]
+            text += [
+                f"The file {_name(file['file'])} of {_word(file['rows'])} rows; the target is {_name(file['target'])}. "
+                f"{_word(training['rows'])} rows were trained on.",
+                f"{len(columns):,} columns, which become {training['columns']:,} numbers.",
+            ]
+            names = short_names([each["name"] for each in columns], LONGEST_NAME)
+            rows = [[names[each["name"]], each["kind"], each["missing"]] for each in columns]
+            head = ["column", "kind", "missing values"]
+            tables.append(table("Columns of the file.", head, rows, most=SHOWN_COLUMNS))
         if "classes" in training:
-            names = training["classes"]
-            text.append(f"{len(names)} classes: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")
-        figures = []
+            names = short_names(training["classes"], LONGEST_NAME)
+            listed = [names[name] for name in training["classes"]]
+            more = f" and {len(listed) - SHOWN_NAMES:,} more" if len(listed) > SHOWN_NAMES else ""
+            text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
         if spectrum is not None:
-            text.append(f"Rank {spectrum['rank']} of {len(spectrum['values'])} in {spectrum['rows']} of the test rows.")
-            figures = self._figure("spectrum", "Singular values of the test rows; below the line they count as zero.")
-        return Section("The data", text, figures)
+            text.append(
+                f"{_word(spectrum['rows'])} test rows, scaled as the network scales its input, have rank "
+                f"{spectrum['rank']} of {len(spectrum['values'])}."
+            )
+            figures = self._figure(
+                "spectrum", "Singular values of the scaled test rows; below the line they count as zero."
+            )
+        return Section("The data", text, figures, tables)
 
     def _network(self) -> Section:
         network = self.summary["network"]
@@ -167,9 +221,16 @@ class Report:
             rows.append([f"head: {head['kind']}", head["width"], head.get("activation"), None, None])
             if head.get("ridge") is not None:
                 links = ", with direct links from the input" if head["direct_links"] else ""
-                text.append(f"Output ridge {head['ridge']:.3g} per unit of weight{links}.")
-        columns = ["", "neurons", "activation", "rank of its input", "reconstruction error"]
-        return Section("The network", text, tables=[table(columns, rows)])
+                text.append(f"Output ridge {_word(head['ridge'])} per unit of weight{links}.")
+        caption = "Layers, from input to output."
+        if network["layers"]:
+            caption += (
+                " The error of a layer's own decoder is that with which it gave back the layer's own input (for later "
+                "layers: the features below), on training rows while the layer was fitted and before its weights were "
+                "tied; relative to the squared size of that input."
+            )
+        columns = ["", "neurons", "activation", "rank of its input", "error of its own decoder"]
+        return Section("The network", text, tables=[table(caption, columns, rows)])
 
     def _search(self) -> Section | None:
         search = self.summary["search"]
@@ -177,69 +238,107 @@ class Report:
             return None
         text, tables = [], []
         if search:
-            rows = sorted(search, key=lambda row: (-row["round"], row["loss"]))[:SHOWN_CANDIDATES]  # the last decided
-            keys = (
-                "round",
-                "input_scaling",
-                "depth",
-                "head",
-                "neurons",
-                "encoder_ridge",
-                "activation",
-                "direct",
-                "width",
-            )
-            tables.append(
-                table(
-                    [*(key.replace("_", " ") for key in keys), "loss", "± standard error"],
-                    [[*(row[key] for key in keys), row["loss"], row["standard_error"]] for row in rows],
-                    [bool(row["chosen"]) for row in rows],
-                )
-            )
+            last = max(row["round"] for row in search)
             text.append(
                 f"{len(search)} candidates were compared by the leave-one-out loss of their output layer on training "
-                "rows that are not neurons themselves; the lowest was taken (highlighted)."
+                "rows that are not neurons themselves; the lowest was taken (highlighted), and of equal ones the "
+                "simpler."
             )
+            if last > 1:
+                text.append(
+                    "In the first round every candidate was tried, with few neurons and on a small sample of the rows; "
+                    "in the last the best few again, with more neurons and, where there are enough, on more rows: this "
+                    "one decided. Losses of different rounds come from different rows and are not to be compared."
+                )
+            for number in range(last, 0, -1):
+                tables.append(self._round(number, last))
         figures = self._figure(
             "width_path", "Leave-one-out error of every width, from one factorisation; the band is one standard error."
-        ) + self._figure("depth", "Candidates by depth.")
+        ) + self._figure(
+            "depth", "Candidates of the first round by depth, and the depth of the network that was chosen in the end."
+        )
         return Section("Why this network", text, figures, tables)
+
+    def _round(self, number: int, last: int) -> Table:
+        rows = [row for row in self.summary["search"] if row["round"] == number]
+        rows.sort(key=lambda row: float(row["loss"]))
+        keys = ("input_scaling", "depth", "head", "neurons", "encoder_ridge", "activation", "direct", "width")
+        name = "The only round" if last == 1 else "The last round" if number == last else "The first round"
+        return table(
+            f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
+            [*(key.replace("_", " ") for key in keys), "loss", "± standard error"],
+            [[*(row[key] for key in keys), row["loss"], row["standard_error"]] for row in rows],
+            chosen=[bool(row["chosen"]) for row in rows],
+            most=SHOWN_CANDIDATES,
+        )
 
     def _layers(self) -> Section | None:
         found = self.summary.get("reconstruction")
         if found is None:
             return None
         rows = [[f"layer {each['layer']}", each["error"]] for each in found["layers"]]
-        text = ["Relative squared error with which a linear map rebuilds test rows from the features of each layer."]
-        caption = "Test rows above what each layer keeps of them."
-        return Section(
-            "What the layers keep", text, self._figure("reconstruction", caption), [table(["", "error"], rows)]
+        text = [
+            "How much of the scaled input is still in the features of each layer: a linear map from these features "
+            "straight back to the scaled input is fitted on one half of the test rows and judged on the other. It is "
+            "not the decoder of the table above, which gives back the input of its own layer only."
+        ]
+        caption = (
+            "Squared error of that linear map, relative to that of the mean: 0 where a layer keeps everything, 1 where "
+            "it keeps nothing."
         )
+        figure = self._figure("reconstruction", "Test rows above what each layer keeps of them.")
+        return Section("What the layers keep", text, figure, [table(caption, ["", "error"], rows)])
 
     def _test(self) -> Section | None:
         test = self.summary.get("test")
         if test is None:
             return None
         if "classes" in test:
-            text = [f"Log-loss {test['log_loss']:.4f}; calibration error {test['calibration']['error']:.4f}."]
-            rows = [[each[key] for key in ("name", "rows", "precision", "recall")] for each in test["classes"]]
-            worst = [[k, truth, said, p, own] for k, truth, said, p, own in test["worst"]]
-            tables = [
-                table(["class", "rows", "precision", "recall"], rows),
-                table(["worst rows", "true", "predicted", "its probability", "probability of the true one"], worst),
-            ]
-            figures = self._figure("confusion", "Rows by true and predicted class.") + self._figure(
-                "calibration", "How often predictions are right, against the probability they were given."
-            )
-            return Section("On test rows", text, figures, tables)
-        text, tables = [f"R² {test.get('r2', test['score']):.4f}."], []
-        if "mean_absolute_error" in test:
-            text.append(f"Mean absolute error {test['mean_absolute_error']:.4g}.")
-            tables.append(table(["worst rows", "true", "predicted"], test["worst"]))
+            return self._classes(test)
+        if "classes" in self.summary["training"]:
+            return Section("On test rows", [f"Accuracy {_word(test['score'])}, of whole sets of labels."])
+        if test["score"] is None:
+            text = ["One row has no R², which compares with the mean of the rows."]
+        else:
+            text = [f"R² {_word(test['score'])}."]
+        tables = []
         if "coverage" in test:
-            tables.insert(0, table(["intervals: coverage asked for", "found"], test["coverage"]))
+            caption = "Prediction intervals: the share of targets that should be inside, and that is."
+            tables.append(table(caption, ["coverage asked for", "found"], test["coverage"]))
+        if "mean_absolute_error" in test:
+            text.append(f"Mean absolute error {_word(test['mean_absolute_error'])}.")
+            caption = "Rows with the largest errors."
+            tables.append(table(caption, [self._row_head(), "true", "predicted"], test["worst"]))
         figures = self._figure("residuals", "Residuals.") + self._figure("coverage", "Coverage of intervals.")
         return Section("On test rows", text, figures, tables)
+
+    def _classes(self, test: dict[str, Any]) -> Section:
+        text, classes = [f"Accuracy {_word(test['score'])}."], test["classes"]
+        if "log_loss" in test:
+            text[0] += f" Log-loss {_word(test['log_loss'])}; calibration error {_word(test['calibration']['error'])}."
+        if test["confusion"] is None:
+            text.append(f"With more than {MOST_CLASSES} classes the matrix of true and predicted ones is left out.")
+        worst = test.get("worst", [])
+        names = short_names(
+            [*(each["name"] for each in classes), *(row[1] for row in worst)], LONGEST_NAME
+        )  # test rows may have classes that the model does not know
+        caption = "Precision and recall of each class."
+        if len(classes) > SHOWN_CLASSES:
+            caption = "Precision and recall of classes, those with the lowest recall first."
+            classes = sorted(classes, key=lambda each: math.inf if each["recall"] is None else each["recall"])
+        rows = [[names[each["name"]], each["rows"], each["precision"], each["recall"]] for each in classes]
+        tables = [table(caption, ["class", "rows", "precision", "recall"], rows, most=SHOWN_CLASSES)]
+        if worst:
+            head = [self._row_head(), "true", "predicted", "its probability", "probability of the true one"]
+            rows = [[k, names[truth], names[said], p, own] for k, truth, said, p, own in worst]
+            tables.append(table("Rows whose true class was given the lowest probability.", head, rows))
+        figures = self._figure("confusion", "Rows by true and predicted class.") + self._figure(
+            "calibration", "How often predictions are right, against the probability they were given."
+        )
+        return Section("On test rows", text, figures, tables)
+
+    def _row_head(self) -> str:
+        return "row of the file" if self.summary["test"]["numbers_of_file"] else "test row"
 
     def _code(self) -> Section:
         return Section("The same in Python", code=self.summary["code"])
@@ -250,14 +349,39 @@ class Report:
 
 def _plain(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    for mark in ("\\", "|", "*", "_", "`", "<", "[", "#"):
-        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    for mark in ("\\", "&", "|", "*", "_", "`", "<", "[", "#"):
+        text = text.replace(mark, {"<": "&lt;", "&": "&amp;"}.get(mark, f"\\{mark}"))
     return " ".join(text.split())
 
 
 def make_report(
-    model: Any, X: Any = None, y: Any = None, *, title: str | None = None, image_shape: tuple[int, ...] | None = None
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    code: str | None = None,
+    table: dict[str, Any] | None = None,
+    numbers: Any = None,
 ) -> Report:
-    """A report on a fitted model; with test rows also on how good it is."""
-    summary = summarise(model, X, y, image_shape=image_shape)
+    """A report on a fitted model; with test rows also on how good it is.
+
+    Parameters
+    ----------
+    model : a fitted estimator
+    X, y : test rows and their targets, optional
+    title : str, optional
+    image_shape : tuple, optional
+        How to draw a row; by default rows that look like square images are drawn: 64 columns or more, without names,
+        neighbours alike.
+    code : str, optional
+        What to say on how to make the same model, instead of the estimator and its parameters.
+    table : dict, optional
+        The file that the rows come from: {"file": str, "rows": int, "target": str, "columns": [{"name": str, "kind":
+        str, "missing": int}, ...]}.
+    numbers : array of int, optional
+        Of each test row the number of its row in that file.
+    """
+    summary = summarise(model, X, y, image_shape=image_shape, code=code, table=table, numbers=numbers)
     return Report(summary, title or f"Report on a {type(model).__name__}")

@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _check
 from .._arrays import to_numpy
+from .._dask import is_dask
 from ..head import LinearHead
 from ..linalg import ridge_solve
 from ..plot import CalibrationDisplay, SpectrumDisplay
@@ -30,13 +33,27 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 LARGEST_PATH = 400
 """Points kept of a width path."""
 
+ALIKE = 0.3
+"""Mean correlation of neighbouring columns from which rows are taken for images."""
+
+OF_RUNNING = ("verbose", "device", "block_rows")
+"""Parameters that do not change the result."""
+
 
 def summarise(
-    model: Any, X: Any = None, y: Any = None, *, image_shape: tuple[int, ...] | None = None
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    image_shape: tuple[int, ...] | None = None,
+    code: str | None = None,
+    table: dict[str, Any] | None = None,
+    numbers: Any = None,
 ) -> dict[str, Any]:
     """What is known about a model; with test rows X and targets y also how good it is.
 
-    `image_shape` says how to draw a row; by default rows of at least 64 columns whose number is a square are drawn.
+    `image_shape` says how to draw a row; by default rows that look like square images are drawn. `code`, `table` and
+    `numbers` are those of `make_report`.
     """
     check_is_fitted(model)
     found = {
@@ -44,19 +61,34 @@ def summarise(
         "versions": versions(),
         "training": _training(model),
         "network": _network(model),
-        "search": _search(model),
+        "search": getattr(model, "search_", []),
         "width_path": _width_path(model),
-        "code": _code(model),
+        "code": _code(model) if code is None else code,
     }
-    if X is None:
-        return found
-    rows = to_numpy(X) if not hasattr(X, "to_numpy") else X
-    first = np.asarray(rows[:MOST_ROWS] if not hasattr(rows, "iloc") else rows.iloc[:MOST_ROWS], dtype=float)
-    found["spectrum"] = _spectrum(first)
-    found["reconstruction"] = _reconstruction(model, first, image_shape)
-    if y is not None:
-        found["test"] = _tested(model, rows, np.asarray(y))
-    return found
+    if table is not None:
+        found["table"] = table
+    if X is not None:
+        X = X.compute() if is_dask(X) else X
+        first = _first_rows(model, X)
+        if image_shape is None and table is None:
+            image_shape = _square(model, first)
+        found["spectrum"] = _spectrum(_features(model, first, 0))
+        found["reconstruction"] = _reconstruction(model, first, image_shape)
+        if y is not None:
+            found["test"] = _tested(model, X, np.asarray(_check.plain_labels(y)), numbers)
+    return _plain(found)
+
+
+def _first_rows(model: Any, X: Any) -> np.ndarray:
+    """Enough of the rows, as numbers: of arrays of any library, DataFrames and sparse matrices."""
+    first = _check.check_X(model, X, reset=False)[:MOST_ROWS]
+    return np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
+
+
+def _features(model: Any, X: np.ndarray, depth: int) -> np.ndarray:
+    """What the network makes of rows: the scaled input at depth 0."""
+    network = model.network_
+    return to_numpy(network(network.space.asarray(X, network.dtype), depth)).astype(float)
 
 
 def _training(model: Any) -> dict[str, Any]:
@@ -110,15 +142,17 @@ def _network(model: Any) -> dict[str, Any]:
     return found
 
 
-def _search(model: Any) -> list[dict[str, Any]]:
-    return [{key: _plain(value) for key, value in row.items()} for row in getattr(model, "search_", [])]
-
-
 def _plain(value: Any) -> Any:
-    """A value that JSON has: infinity as text."""
+    """Only what JSON has: no number is None, infinities are text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value.item() if isinstance(value, np.generic) else value
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _width_path(model: Any) -> dict[str, Any] | None:
@@ -136,25 +170,29 @@ def _width_path(model: Any) -> dict[str, Any] | None:
     }
 
 
-def _spectrum(X: np.ndarray) -> dict[str, Any]:
-    found = SpectrumDisplay.computed(np.nan_to_num(X))
-    return {"values": found.values.tolist(), "cutoff": found.cutoff, "rank": found.rank, "rows": len(X)}
+def _spectrum(scaled: np.ndarray) -> dict[str, Any]:
+    """Of scaled rows: a raw column of large numbers would make all others look like nothing."""
+    found = SpectrumDisplay.computed(scaled)
+    return {"values": found.values.tolist(), "cutoff": found.cutoff, "rank": found.rank, "rows": len(scaled)}
 
 
-def _reconstruction(model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None) -> dict[str, Any] | None:
+def _reconstruction(model: Any, X: np.ndarray, shape: tuple[int, ...] | None) -> dict[str, Any] | None:
     """How much of the (scaled) input a linear map finds in the features of each layer: fitted on one half of the rows,
     judged on the other."""
+    if shape is not None and math.prod(shape) != X.shape[1]:
+        raise ValueError(
+            f"image_shape {tuple(shape)} has {math.prod(shape)} pixels, and rows have {X.shape[1]} columns."
+        )
     if not model.layers_ or len(X) < 20:
         return None
-    shape = image_shape or _square(X.shape[1])
-    target = to_numpy(model.transform(X, layer=0)) if hasattr(model, "transform") else X
+    target = _features(model, X, 0)
     half = len(X) // 2
     mean = target[:half].mean(axis=0)
     total = float(np.sum((target[half:] - mean) ** 2))
     layers, pictures = [], []
-    scaling = model.network_.scaling
+    network = model.network_
     for k in range(1, len(model.layers_) + 1):
-        H = to_numpy(model.transform(X, layer=k)).astype(float)
+        H = _features(model, X, k)
         centre = H[:half].mean(axis=0)
         F = H - centre
         G = F[:half].T @ F[:half]
@@ -162,30 +200,47 @@ def _reconstruction(model: Any, X: np.ndarray, image_shape: tuple[int, ...] | No
         back = F[half:] @ W + mean
         layers.append({"layer": k, "error": float(np.sum((back - target[half:]) ** 2)) / total if total > 0 else 0.0})
         if shape is not None:
-            shown = back[:PICTURES] if scaling is None else to_numpy(scaling.undo(back[:PICTURES]))
+            shown = network.space.asarray(back[:PICTURES], network.dtype)
+            shown = to_numpy(shown if network.scaling is None else network.scaling.undo(shown))
             pictures.append(shown.reshape(-1, *shape).tolist())
     originals = None if shape is None else X[half : half + PICTURES].reshape(-1, *shape).tolist()
     return {"layers": layers, "originals": originals, "pictures": pictures if shape is not None else None}
 
 
-def _square(columns: int) -> tuple[int, int] | None:
-    side = math.isqrt(columns)
-    return (side, side) if side * side == columns and columns >= 64 else None
+def _square(model: Any, X: np.ndarray) -> tuple[int, int] | None:
+    """The shape of rows that look like square images: unnamed columns, of which neighbours are alike."""
+    side = math.isqrt(X.shape[1])
+    if side * side != X.shape[1] or side < 8 or hasattr(model, "feature_names_in_"):
+        return None
+    deviation = X.std(axis=0)
+    alive = (deviation > 0).reshape(side, side)
+    Z = ((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)).reshape(-1, side, side)
+    beside = np.mean(Z[:, :, :-1] * Z[:, :, 1:], axis=0)[alive[:, :-1] & alive[:, 1:]]
+    below = np.mean(Z[:, :-1] * Z[:, 1:], axis=0)[alive[:-1] & alive[1:]]
+    pairs = np.concatenate([beside, below])
+    return (side, side) if pairs.size and pairs.mean() > ALIKE else None
 
 
-def _tested(model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
-    if hasattr(model, "classes_") and not model.multilabel_:
-        return _tested_classes(model, X, y)
+def _tested(model: Any, X: Any, y: np.ndarray, numbers: Any) -> dict[str, Any]:
+    if numbers is not None and len(numbers) != len(y):
+        raise ValueError(f"There are {len(numbers)} row numbers for {len(y)} test rows.")
+    found: dict[str, Any] = {"rows": len(y), "numbers_of_file": numbers is not None}
+    names = np.arange(len(y)) if numbers is None else np.asarray(numbers)
+    if hasattr(model, "classes_"):
+        if model.multilabel_:
+            return found | {"score": float(model.score(X, y))}
+        return found | _tested_classes(model, X, y.reshape(-1), names)
     predicted = to_numpy(model.predict(X))
-    found: dict[str, Any] = {"rows": len(y), "score": float(model.score(X, y))}
-    if not hasattr(model, "classes_") and predicted.ndim == 1:
+    y = y.reshape(predicted.shape).astype(float)
+    found["score"] = float(r2_score(y, predicted)) if len(y) > 1 else None  # it compares with the mean of the rows
+    if predicted.ndim == 1:
         residual = y - predicted
         worst = np.argsort(-np.abs(residual))[:WORST]
         found |= {
-            "r2": float(r2_score(y, predicted)),
+            "r2": found["score"],
             "mean_absolute_error": float(mean_absolute_error(y, predicted)),
             "points": _points(predicted, residual),
-            "worst": [[int(k), float(y[k]), float(predicted[k])] for k in worst],
+            "worst": [[int(names[k]), float(y[k]), float(predicted[k])] for k in worst],
         }
         if isinstance(model.head_, LinearHead):
             coverage = []
@@ -196,41 +251,74 @@ def _tested(model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
     return found
 
 
+def short_names(names: list[str], most: int) -> dict[str, str]:
+    """Name to a name of at most `most` characters: cut in the middle, and numbered where different names would look the
+    same."""
+    plain = {name: " ".join(name.split()) for name in names}
+    found = {name: name for name in names if plain[name] == name and len(name) <= most}
+    taken = set(found)
+    for name in names:
+        if name in found:
+            continue
+        short, number = _cut(plain[name], most, ""), 1
+        while short in taken:
+            number += 1
+            short = _cut(plain[name], most, f" ({number})")
+        found[name] = short
+        taken.add(short)
+    return found
+
+
+def _cut(name: str, most: int, ending: str) -> str:
+    room = most - len(ending)
+    if len(name) <= room:
+        return name + ending
+    tail = (room - 1) // 3
+    return f"{name[: room - 1 - tail]}…{name[len(name) - tail :]}{ending}"
+
+
 def _points(a: np.ndarray, b: np.ndarray, most: int = 1500) -> list[list[float]]:
     """Pairs to draw, spread over all of them."""
     at = np.linspace(0, len(a) - 1, min(len(a), most)).astype(int)
     return [[float(u), float(v)] for u, v in zip(a[at], b[at], strict=True)]
 
 
-def _tested_classes(model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
-    P = to_numpy(model.predict_proba(X))
+def _tested_classes(model: Any, X: Any, y: np.ndarray, names: np.ndarray) -> dict[str, Any]:
     classes = model.classes_
-    predicted = classes[P.argmax(axis=1)]
-    number = {label: k for k, label in enumerate(classes.tolist())}
-    truth = np.array([number.get(label, -1) for label in y.tolist()])
-    known = truth >= 0
-    own = np.where(known, P[np.arange(len(P)), np.maximum(truth, 0)], 0.0)
-    worst = np.argsort(own)[:WORST]
-    bins = CalibrationDisplay.computed(y, P, classes)
-    matrix = confusion_matrix(y[known], predicted[known], labels=classes)
-    recall = np.diag(matrix) / np.maximum(matrix.sum(axis=1), 1)
-    precision = np.diag(matrix) / np.maximum(matrix.sum(axis=0), 1)
-    return {
-        "rows": len(y),
+    P = to_numpy(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
+    predicted = to_numpy(model.predict(X)) if P is None else classes[P.argmax(axis=1)]
+    known = np.isin(y, classes)
+    matrix = np.zeros((len(classes), len(classes)), dtype=int)
+    if known.any():
+        matrix += confusion_matrix(y[known], predicted[known], labels=classes)
+    found = {
         "score": float(np.mean(predicted == y)),
-        "log_loss": float(-np.mean(np.log(np.maximum(own, 1e-15)))),
         "confusion": matrix.tolist() if len(classes) <= MOST_CLASSES else None,
         "classes": [
-            {"name": str(c), "rows": int(matrix[k].sum()), "precision": float(precision[k]), "recall": float(recall[k])}
-            for k, c in enumerate(classes.tolist())
+            {
+                "name": str(label),
+                "rows": int(matrix[k].sum()),
+                "precision": _share(matrix[k, k], matrix[:, k].sum()),
+                "recall": _share(matrix[k, k], matrix[k].sum()),
+            }
+            for k, label in enumerate(classes.tolist())
         ],
-        "calibration": {
-            "confidence": bins.confidence.tolist(),
-            "accuracy": bins.accuracy.tolist(),
-            "error": bins.error,
-        },
-        "worst": [[int(k), str(y[k]), str(predicted[k]), float(P[k].max()), float(own[k])] for k in worst],
     }
+    if P is None:
+        return found
+    number = {label: k for k, label in enumerate(classes.tolist())}
+    own = np.array([P[k, number[label]] if label in number else 0.0 for k, label in enumerate(y.tolist())])
+    bins = CalibrationDisplay.computed(y, P, classes)
+    worst = np.argsort(own)[:WORST]
+    return found | {
+        "log_loss": float(-np.mean(np.log(np.maximum(own, 1e-15)))),
+        "calibration": {"confidence": bins.confidence, "accuracy": bins.accuracy, "error": bins.error},
+        "worst": [[int(names[k]), str(y[k]), str(predicted[k]), float(P[k].max()), float(own[k])] for k in worst],
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    return float(part / whole) if whole else None
 
 
 def _code(model: Any) -> str:
@@ -239,7 +327,7 @@ def _code(model: Any) -> str:
     changed = {}
     for key, default in type(model)().get_params(deep=False).items():
         value = getattr(model, key)
-        if repr(value) != repr(default):
+        if key not in OF_RUNNING and repr(value) != repr(default):
             changed[key] = value
     arguments = ", ".join(f"{key}={value!r}" for key, value in changed.items())
     target = "X" if not hasattr(model, "head_") else "X, y"
