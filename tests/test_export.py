@@ -4,14 +4,21 @@ import numpy as np
 import onnxruntime
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine, make_multilabel_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_multilabel_classification,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
-from pilae.activations import ACTIVATIONS
+from pilae.activations import ACTIVATIONS, activate
 
 X, y = load_iris(return_X_y=True)
 X = X.astype(np.float32)
@@ -49,20 +56,67 @@ def test_classifiers(model, labels, tmp_path):
     check_classifier(model.fit(X, labels), tmp_path / "m.onnx", X)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_float32_models_agree_as_far_as_they_are_known(dtype, tmp_path):
-    """What float32 loses in the model itself is the limit: with ridges of ordinary size that is below 1e-5."""
-    rows, labels = load_wine(return_X_y=True)
-    rows = rows.astype(np.float32)
-    model = PILAEClassifier(width=[10], head_width=50, ridge=1e-2).fit(rows, labels)
-    check_classifier(model, tmp_path / f"{dtype}.onnx", rows, 1e-5, dtype=dtype)
+def data_of(load):
+    rows, labels = load(return_X_y=True)
+    return rows.astype(np.float32), labels
 
 
-def test_float32_graphs_are_half_as_large(tmp_path):
-    model = PILAEClassifier(width=[40], head_width=200).fit(*load_digits(return_X_y=True))
-    for dtype in ("float32", "float64"):
-        model.to_onnx(tmp_path / dtype, dtype=dtype)
-    assert (tmp_path / "float32").stat().st_size < 0.55 * (tmp_path / "float64").stat().st_size
+HEADS = [
+    {"depth": 0, "head_width": 60},
+    {"depth": 1, "head_width": 60},
+    {"depth": 2, "head_width": 60},
+    {"depth": 2, "head": "ridge"},
+    {"depth": 2, "head": "softmax"},
+]
+
+
+@pytest.mark.parametrize("load", [load_iris, load_digits, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("params", HEADS, ids=str)
+def test_float64_models_agree_to_five_digits_with_either_graph(load, params, tmp_path):
+    rows, labels = data_of(load)
+    model = PILAEClassifier(**params, random_state=0, dtype="float64").fit(rows, labels)
+    check_classifier(model, tmp_path / "m.onnx", rows, 1e-6)
+    check_classifier(model, tmp_path / "m.onnx", rows, 1e-5, dtype="float32")
+
+
+@pytest.mark.parametrize("load", [load_digits, load_wine, load_breast_cancer])
+@pytest.mark.parametrize(("params", "within"), [(HEADS[0], 1e-5), (HEADS[1], 1e-5), (HEADS[3], 1e-3)], ids=str)
+def test_float32_models_agree_as_far_as_they_are_known(load, params, within, tmp_path):
+    """They round the features of their layers, and the next layer magnifies that."""
+    rows, labels = data_of(load)
+    model = PILAEClassifier(**params, random_state=0).fit(rows, labels)
+    for dtype in ("float64", "float32"):
+        model.to_onnx(tmp_path / "m.onnx", dtype=dtype)
+        proba = run(tmp_path / "m.onnx", rows)[1]
+        np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=within)
+
+
+def test_graphs_agree_with_the_weights_of_a_float32_model(tmp_path):
+    """Where a float32 model and its graph differ, it is the model's arithmetic that lost the digits."""
+    rows, labels = data_of(load_digits)
+    model = PILAEClassifier(depth=2, head="ridge", random_state=0).fit(rows, labels)
+    H = rows.astype(float)
+    for layer in model.layers_:
+        H = activate(layer.activation, H @ layer.weights.astype(float))
+    output = model.head_.output
+    proba = model.head_.calibrated(False)(H @ output.coef.astype(float) + output.intercept.astype(float), False)
+    for dtype, within in (("float64", 1e-6), ("float32", 1e-5)):
+        model.to_onnx(tmp_path / "m.onnx", dtype=dtype)
+        np.testing.assert_allclose(run(tmp_path / "m.onnx", rows)[1], proba, rtol=0, atol=within)
+
+
+def test_sizes(tmp_path):
+    """Weights take as many bytes as the model's own; a float32 graph rounds the first of them alone."""
+    rows, labels = load_digits(return_X_y=True)
+    size = {}
+    for held in ("float32", "float64"):
+        model = PILAEClassifier(depth=0, head_width=300, ridge=1e-2, dtype=held).fit(rows, labels)
+        for dtype in ("float32", "float64"):
+            model.to_onnx(tmp_path / "m.onnx", dtype=dtype)
+            size[held, dtype] = (tmp_path / "m.onnx").stat().st_size
+    whole = size["float64", "float64"]
+    assert max(size["float32", "float64"], size["float32", "float32"]) < 0.55 * whole
+    assert size["float64", "float32"] < 0.65 * whole
     with pytest.raises(ValueError, match="'dtype' must be"):
         model.to_onnx(tmp_path / "half", dtype="float16")
 

@@ -130,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("model", help="what `pilae fit` or `model.save` wrote")
     export.add_argument("--onnx", required=True, metavar="FILE", help="the file to write; - is standard output")
-    export.add_argument("--float32", action="store_true", help="compute in float32: half the size, five digits")
+    export.add_argument(
+        "--float32", action="store_true", help="first product in float32: faster for wide models without layers"
+    )
 
     info = command("info", _info, "say what a model file holds", "pilae info model.pilae")
     info.add_argument("model", help="what `pilae fit` or `model.save` wrote")
@@ -182,6 +184,7 @@ def _fit(options: argparse.Namespace) -> None:
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
     columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
     encoder = Encoder.fitted(sample, options.target, options.task, columns, counted, options.seed)
+    del sample  # it may be a tenth of the memory
     save.check_saveable(encoder, "table")  # before the work, not after
     kind = PILAEClassifier if encoder.task == "classification" else PILAERegressor
     model, count = kind(random_state=options.seed, verbose=not options.quiet), Counted()

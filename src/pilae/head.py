@@ -50,6 +50,9 @@ MAPPED_ROWS, MAPPED_CLASSES = 100, 30
 """Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
 so many classes."""
 
+NARROW = 512
+"""Up to so many features the output layer's product costs next to nothing in float64."""
+
 CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
 
@@ -147,7 +150,12 @@ class Output:
     """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
 
     def __call__(self, F: Array) -> Array:
-        return F @ self.coef + self.intercept
+        """Narrow features are summed in float64: with a small ridge large terms of either sign cancel."""
+        if F.shape[1] > NARROW:
+            return F @ self.coef + self.intercept
+        xp = namespace(F)
+        F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
+        return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
 
 
 @saveable

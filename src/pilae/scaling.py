@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ._arrays import Array, space_of
 from .save import saveable
 
-MILD = 30.0
+MILD = 3.0
 """Means up to so many standard deviations are mild."""
 
 
