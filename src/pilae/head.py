@@ -269,6 +269,7 @@ def fit_output(
             first=hidden.links + 1,
             near=near,
         )
+        del G, C  # as large as the sums themselves
         moments, hidden = moments.leading(width), hidden.leading(width)
         features = features_of(network, hidden)
         ridge = found if ridge == "auto" else ridge

@@ -293,7 +293,7 @@ def width_errors(
             part = slice(start, min(start + step, n))
             with full_products(q):
                 parts.append(to_numpy(nested(q[part, :], r[part, :], units[part, :], 1.0 / weight)))
-    return np.concatenate(parts).astype(np.float64, copy=False)
+    return np.concatenate(parts)
 
 
 def _left(q: Array, unit: Array, mean: float, first: int) -> tuple[Array, Array]:
@@ -344,6 +344,18 @@ def _by_products(c: Array, first: int) -> Nested:
     return squares
 
 
+def _mean_of(
+    rows: np.ndarray, weight: np.ndarray, f: Callable[[np.ndarray], np.ndarray] = lambda part: part
+) -> np.ndarray:
+    """Weighted mean of f(rows) in float64, some rows at a time: they are many numbers."""
+    step = max(1, CACHED_BYTES // (8 * rows.shape[1]))
+    total: np.ndarray = np.zeros(())
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        total = total + weight[part] @ f(rows[part].astype(np.float64, copy=False))
+    return total / weight.sum()
+
+
 @saveable
 class WidthPath(NamedTuple):
     """Mean squared leave-one-out error by ridge and width: errors[ridge][k] belongs to width first + k."""
@@ -382,7 +394,7 @@ def best_width(
             means[ridges[k]] = np.full(int(factors.G.shape[0]) - first + 1, np.inf)
             return means[ridges[k]][None, :]
         rows = width_errors(factor, zbar, factors.weight, scale, batches, first)
-        means[ridges[k]] = np.average(rows, axis=0, weights=chooser)
+        means[ridges[k]] = _mean_of(rows, chooser)
         return rows
 
     def better(k: int, rows: np.ndarray, other: int, other_rows: np.ndarray) -> bool:
@@ -402,8 +414,10 @@ def best_width(
     if not np.isfinite(mean).all():
         return int(factors.G.shape[0]), ridges[k], WidthPath(first, means, ridges[k])
     best = int(np.argmin(mean))
-    gain = rows[:, : best + 1] - rows[:, best : best + 1]
-    spread = np.sqrt(np.average((gain - (mean[: best + 1] - mean[best])) ** 2, axis=0, weights=chooser) / count)
-    tie = np.flatnonzero(mean[: best + 1] - mean[best] <= TIE * spread)
-    error = np.sqrt(np.maximum(np.average(rows**2, axis=0, weights=chooser) - mean**2, 0.0) / count)
+    lead = mean[: best + 1] - mean[best]
+    spread = np.sqrt(
+        _mean_of(rows, chooser, lambda part: (part[:, : best + 1] - part[:, best : best + 1] - lead) ** 2) / count
+    )
+    tie = np.flatnonzero(lead <= TIE * spread)
+    error = np.sqrt(np.maximum(_mean_of(rows, chooser, np.square) - mean**2, 0.0) / count)
     return first + int(tie[0]), ridges[k], WidthPath(first, dict(sorted(means.items())), ridges[k], error)
