@@ -20,7 +20,7 @@ from typing import Any, TextIO
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from . import __version__, save
+from . import save
 from ._progress import Progress
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"pilae {__version__}")
+    parser.add_argument("--version", action="version", version=f"pilae {save.versions()['pilae']}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
 
     def command(name: str, run: Any, words: str, example: str) -> argparse.ArgumentParser:
