@@ -24,8 +24,7 @@ from . import save
 from ._progress import Progress
 from .export import to_onnx
 from .model import PILAEClassifier, PILAERegressor
-from .report import make_report
-from .report.page import check_ending
+from .report import check_ending, make_report
 from .sources import scan_blocks
 from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
 

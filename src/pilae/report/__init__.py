@@ -4,6 +4,6 @@ A report is a summary first (`summary`: model to plain dict), then figures (`fig
 (`page`: both to text). Nothing is computed while a page is written.
 """
 
-from .page import Report, make_report
+from .page import Report, check_ending, make_report
 
-__all__ = ["Report", "make_report"]
+__all__ = ["Report", "check_ending", "make_report"]
