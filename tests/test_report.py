@@ -95,13 +95,14 @@ def test_only_rows_that_look_like_images_are_drawn():
     assert "reconstruction" not in make_report(named, digits).figures
 
 
-def test_the_spectrum_is_of_scaled_rows():
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+def test_the_spectrum_is_of_scaled_rows(scaling):
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, 1.7e9 + 1e6 * np.arange(len(X))])  # a time in seconds
-    model = PILAEClassifier(depth=0, head_width=20, input_scaling="standard").fit(X, y)
+    model = PILAEClassifier(depth=0, head_width=20, input_scaling=scaling).fit(X, y)
     report = model.report(X, y)
     assert report.summary["spectrum"]["rank"] == 5
-    assert "150 test rows, scaled as the network scales its input, have rank 5 of 5." in report.to_markdown()
+    assert "150 test rows, their columns brought to one scale, have rank 5 of 5." in report.to_markdown()
 
 
 def test_a_file_with_its_columns_and_row_numbers(tmp_path):

@@ -201,7 +201,7 @@ class Report:
             text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
         if spectrum is not None:
             text.append(
-                f"{_word(spectrum['rows'])} test rows, scaled as the network scales its input, have rank "
+                f"{_word(spectrum['rows'])} test rows, their columns brought to one scale, have rank "
                 f"{spectrum['rank']} of {len(spectrum['values'])}."
             )
             figures = self._figure(

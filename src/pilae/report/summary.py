@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _check
+from .. import _check, structure
 from .._arrays import to_numpy
 from .._dask import is_dask
 from ..head import LinearHead
@@ -171,7 +171,10 @@ def _width_path(model: Any) -> dict[str, Any] | None:
 
 
 def _spectrum(scaled: np.ndarray) -> dict[str, Any]:
-    """Of scaled rows: a raw column of large numbers would make all others look like nothing."""
+    """Of scaled rows, standardised where the network does not: a column of large numbers would hide all others."""
+    variance = scaled.var(axis=0)
+    if structure.wants_standardising(variance):
+        scaled = (scaled - scaled.mean(axis=0)) / np.sqrt(np.where(variance > 0, variance, 1.0))
     found = SpectrumDisplay.computed(scaled)
     return {"values": found.values.tolist(), "cutoff": found.cutoff, "rank": found.rank, "rows": len(scaled)}
 
