@@ -238,7 +238,40 @@ def command_line() -> str:
     )
 
 
-TABLES = (speed, paper_network, tabular, peers, gpu, scale, command_line)
+def images() -> str:
+    """Patch features on images, on two cores and on a GPU."""
+    results = json.loads((RESULTS / "images.json").read_text())
+    names = {
+        "mnist": "MNIST",
+        "fashion_mnist": "Fashion-MNIST",
+        "svhn_gray": "SVHN, gray, our crop",
+        "cifar10": "CIFAR-10",
+    }
+    lines = [
+        "| images | where | test accuracy | leave-one-out | seconds | features, head |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for place, where in (("cpu", "two cores"), ("cuda", "one GPU")):
+        for name, case in results.get(place, {}).items():
+            head = "ridge" if place == "cpu" else f"{case['head']:,} neurons"
+            lines.append(
+                f"| {names.get(name, 'CIFAR-10')} | {where} | {case['test_accuracy']:.4f} | "
+                f"{case['leave_one_out']:.4f} | {case['seconds']:.1f} | {case['features']:,}, {head} |"
+            )
+    made = []
+    for place, option in (("cpu", ""), ("cuda", " --cuda")):
+        if place in results:
+            machine, cases = results[f"{place}_machine"], results[place]
+            kind = next(iter(cases.values())).get("gpu", f"{machine['cores']} cores of {machine['cpu']}")
+            peak = max(case["peak_megabytes"] for case in cases.values()) * 2**20 / 1e9
+            made.append(
+                f"`python -m benchmarks.images{option}` on {kind}, at {commits({'machine': machine, 'cases': cases})}, "
+                f"at most {peak:.1f} GB"
+            )
+    return "\n".join([*lines, "", f"Made by {'; '.join(made)}."])
+
+
+TABLES = (speed, paper_network, tabular, peers, gpu, scale, command_line, images)
 
 
 def main() -> None:

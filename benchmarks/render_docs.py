@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from benchmarks.machine import RESULTS
-from benchmarks.render import between, gpu, no_argument
+from benchmarks.render import between, gpu, images, no_argument
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -151,7 +151,7 @@ PAGES = {
         choose_nystroem,
         choose_strangers,
     ),
-    "images.md": (no_argument,),
+    "images.md": (images, no_argument),
     "gpu.md": (gpu,),
 }
 

@@ -53,6 +53,7 @@ def test_check(name, check):
 def test_every_check_was_collected():
     count = {name: sum(n == name for n, _ in CASES) for name in ESTIMATORS}
     assert set(count) == {
+        "ConvPILAE",
         "PILAEClassifier",
         "PILAERegressor",
         "PILAutoencoder",
@@ -67,6 +68,7 @@ def test_every_check_was_collected():
 
 
 EXPECTED = {
+    "ConvPILAE": 53,
     "PILAEClassifier": 80,
     "PILAERegressor": 73,
     "PILAutoencoder": 61,

@@ -5,6 +5,7 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 
 from importlib import import_module
 
+from .conv import ConvPILAE
 from .model import PILAEClassifier, PILAERegressor
 from .pil import PILClassifier, PILRegressor
 from .save import load
@@ -24,6 +25,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "ConvPILAE",
     "PILAEClassifier",
     "PILAERegressor",
     "PILAutoencoder",

@@ -144,6 +144,11 @@ def check_layer(estimator: Any) -> None:
 def check_running(estimator: Any) -> None:
     """Where and how to compute."""
     check_count(estimator, "fit_rows", (None, "auto") if hasattr(estimator, "head") else (None,), low=2)
+    check_place(estimator)
+
+
+def check_place(estimator: Any) -> None:
+    """Device, dtype, blocks and progress."""
     check_choice(estimator, "dtype", (None, "float32", "float64"))
     check_count(estimator, "block_rows", ("auto",))
     if estimator.device is not None and not isinstance(estimator.device, str):
@@ -547,9 +552,13 @@ def check_target_size(Y: np.ndarray) -> None:
         )
 
 
-def too_many_columns(d: int) -> ValueError:
-    return ValueError(
-        f"X has {d} columns, and fitting needs a square matrix of that size; at most {MAX_COLUMNS} are taken (more "
+def check_columns_fit(d: int, space: Space, dual: bool) -> None:
+    """Square matrices of so many columns must fit into memory; a GPU has more of it, and is fast at them."""
+    most = 4 * MAX_COLUMNS if space.is_cuda else MAX_COLUMNS
+    if d <= most or dual:
+        return
+    raise ValueError(
+        f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
         "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
         "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
     )

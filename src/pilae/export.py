@@ -224,6 +224,8 @@ def _regressed(graph: Graph, model: Any, x: str) -> str:
 
 
 def _transformed(graph: Graph, model: Any, x: str) -> str:
+    if hasattr(model, "onnx_features"):  # it is not made of the layers that this file knows
+        return graph.outside(model.onnx_features(graph, graph.inside(x)))
     return graph.outside(_features(graph, model.network_, graph.inside(x)))
 
 

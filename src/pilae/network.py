@@ -240,8 +240,7 @@ def survey(
     How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
     `count_all` these are counted only as far as the anchors go; without `gram` only means and variances are found.
     """
-    if rows.d > _check.MAX_COLUMNS and not rows.dual:
-        raise _check.too_many_columns(rows.d)
+    _check.check_columns_fit(rows.d, rows.space, rows.dual)
     counted = max(capacity, structure.COUNTED_ROWS) if count_all else capacity
     sizes = {
         "first": capacity if kind == "first" else 0,

@@ -1,0 +1,242 @@
+"""Patch layers: what they compute, in every library, without ever holding all responses."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+
+import pilae
+from helpers import close
+from pilae import ConvPILAE, PILAEClassifier
+from pilae.conv import averages, cells_of, patches_of
+
+DIGITS = load_digits()
+FIXED = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1}
+
+
+def images(n=60, shape=(9, 8), channels=None, seed=0):
+    """Smooth noise: neighbouring pixels are alike."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, shape[0] + 2, shape[1] + 2, channels or 1))
+    X = X[:, :-2, :-2] + X[:, 1:-1, :-2] + X[:, :-2, 1:-1] + X[:, 1:-1, 1:-1] + X[:, 2:, 2:]
+    return X if channels else X[..., 0]
+
+
+def by_hand(model, image):
+    """The features of one image, position by position."""
+    features = []
+    for branch in model.branches_:
+        [layer] = branch.layers
+        (a, b), (h, w) = layer.size, image.shape[:2]
+        rows, columns = h - a + 1, w - b + 1
+        H = np.zeros((rows, columns, layer.width))
+        for i in range(rows):
+            for j in range(columns):
+                patch = image[i : i + a, j : j + b].ravel()
+                patch = (patch - patch.mean()) / np.sqrt(patch.var() + layer.contrast)
+                H[i, j] = np.maximum(patch @ layer.weights + layer.bias, 0)
+        for k in range(branch.grid[0]):
+            for m in range(branch.grid[1]):
+                top, bottom = k * rows // branch.grid[0], int(np.ceil((k + 1) * rows / branch.grid[0]))
+                left, right = m * columns // branch.grid[1], int(np.ceil((m + 1) * columns / branch.grid[1]))
+                pooled = H[top:bottom, left:right].mean(axis=(0, 1))
+                features.append(np.sqrt(np.where(pooled > 1e-6, pooled, 0.0)))
+    return np.concatenate(features)
+
+
+@pytest.mark.parametrize("channels", [None, 3])
+@pytest.mark.parametrize("patch", [3, [2, 4]])
+def test_features_are_those_computed_by_hand(channels, patch):
+    X = images(channels=channels)
+    model = ConvPILAE(**FIXED | {"patch": patch}).fit(X)
+    F = model.transform(X[:3])
+    assert F.shape == (3, model._n_features_out)
+    assert F.shape[1] == 4 * 24 * (1 if patch == 3 else 2)
+    for row, image in zip(F, X, strict=False):
+        close(row, by_hand(model, image[..., None] if channels is None else image), condition=1e3)
+
+
+def test_filters_are_pseudoinverse_rows_of_patches_with_unit_responses():
+    """(X'X + eps I)^-1 a for patches a, scaled so that responses have unit variance."""
+    X = images(80)
+    model = ConvPILAE(**FIXED).fit(X)
+    [layer] = model.branches_[0].layers
+    W = layer.weights[:, :12]
+    P = patches_of(X[..., None], (3, 3))
+    P = P - P.mean(axis=1, keepdims=True)
+    P /= np.sqrt((P**2).mean(axis=1, keepdims=True) + layer.contrast)
+    np.testing.assert_allclose((P @ W).std(axis=0), 1.0, rtol=0.05)  # the layer saw a sample of them
+    C = np.cov(P.T, bias=True)
+    back = (C + np.trace(C) / 9 * np.eye(9)) @ W  # proportional to centred patches
+    A = P - P.mean(axis=0)
+    cosines = (back / np.linalg.norm(back, axis=0)).T @ (A / np.linalg.norm(A, axis=1, keepdims=True)).T
+    assert cosines.max(axis=1).min() > 0.995
+    np.testing.assert_array_equal(layer.weights[:, 12:], -W)
+
+
+def test_every_library_gives_the_same_features(library):
+    X = images()
+    expected = ConvPILAE(**FIXED).fit(X).transform(X)
+    model = ConvPILAE(**FIXED).fit(library(X))
+    F = model.transform(library(X))
+    assert library.owns(F)
+    close(library.numpy(F), expected, condition=1e3)
+    back = model.reconstruct(library(X[:4]))
+    assert library.owns(back)
+    assert tuple(back.shape) == (4, 9, 8)
+
+
+@pytest.mark.parametrize("options", [{"pooling": "max"}, {"depth": 2}, {"mirror": True}, {"tied": True}, {"stride": 2}])
+def test_blocks_order_and_units_do_not_matter(options):
+    X = images(70, (12, 12))
+    model = ConvPILAE(**FIXED | options).fit(X)
+    F = model.transform(X)
+    assert np.isfinite(F).all()
+    close(ConvPILAE(**FIXED | options, block_rows=7).fit(X).transform(X), F, condition=1e3)
+    order = np.random.default_rng(0).permutation(len(X))
+    close(ConvPILAE(**FIXED | options).fit(X[order]).transform(X), F, condition=1e5)
+
+
+def test_integers_floats_and_rows_are_the_same_images():
+    X = (DIGITS.images * 15).astype(np.uint8)
+    F = ConvPILAE(**FIXED).fit(X).transform(X)
+    assert F.dtype == np.float32
+    floats = X.astype("float32")
+    np.testing.assert_array_equal(ConvPILAE(**FIXED).fit(floats).transform(floats), F)
+    rows = X.reshape(len(X), -1)
+    np.testing.assert_array_equal(ConvPILAE(**FIXED).fit(rows).transform(rows), F)
+    strip = ConvPILAE(**FIXED, image_shape=(4, 16)).fit(rows)
+    assert strip.image_shape_ == (4, 16, 1)
+    assert ConvPILAE(**FIXED).fit(rows[:, :50]).image_shape_ == (1, 50, 1)
+
+
+def test_mirrored_images_have_the_same_features():
+    X = images(channels=3)
+    model = ConvPILAE(**FIXED | {"mirror": True}).fit(X)
+    close(model.transform(X[:, :, ::-1]), model.transform(X), condition=1e3)
+    assert not np.allclose(ConvPILAE(**FIXED).fit(X).transform(X[:, :, ::-1]), ConvPILAE(**FIXED).fit(X).transform(X))
+
+
+def test_cells_cover_all_positions():
+    assert cells_of(7, 3) == [(0, 3), (2, 5), (4, 7)]
+    assert cells_of(6, 3) == [(0, 2), (2, 4), (4, 6)]
+    np.testing.assert_allclose(averages(7, 5, (3, 2)).sum(axis=1), 1.0)
+
+
+def test_reconstruction_improves_with_filters():
+    X = DIGITS.images
+    errors = [
+        float(np.mean((ConvPILAE(**FIXED | {"filters": k}).fit(X).reconstruct(X) - X) ** 2) / X.var())
+        for k in (1, 4, 30)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.01
+
+
+def test_responses_are_never_held_whole():
+    X = np.random.default_rng(0).integers(0, 255, (600, 28, 28)).astype(np.uint8)
+    model = ConvPILAE(patch=5, filters=100, pool=2, encoder_ridge=1.0, mirror=False, depth=1).fit(X)
+    whole = 600 * 24 * 24 * 200 * 4
+    tracemalloc.start()
+    model.transform(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < whole / 2
+
+
+@pytest.fixture(scope="module")
+def digits():
+    model = make_pipeline(ConvPILAE(max_features=400), PILAEClassifier(depth=0, head="ridge"))
+    return model.fit(DIGITS.images[:1000], DIGITS.target[:1000])
+
+
+def test_structure_is_chosen_by_leave_one_out(digits):
+    conv = digits[0]
+    assert digits.score(DIGITS.images[1000:], DIGITS.target[1000:]) > 0.95
+    [chosen] = [row for row in conv.search_ if row["chosen"]]
+    assert chosen["error"] <= 1.01 * min(row["error"] for row in conv.search_)
+    assert {row["mirror"] for row in conv.search_} == {False, True}
+    assert chosen["pool"] == conv.pool_
+    assert conv._n_features_out <= 400
+    assert ConvPILAE().fit(DIGITS.images).search_ == []  # nothing to choose by
+
+
+def test_mirrors_are_found_where_left_and_right_mean_nothing():
+    """A bright bar at the left or the right against one at the top or the bottom."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12, 12))
+    kind, side = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+    for image, upright, last in zip(X, kind, side, strict=True):
+        line = -2 if last else 1
+        if upright:
+            image[:, line] += 1.5
+        else:
+            image[line, :] += 1.5
+    assert ConvPILAE(patch=3, pool=3, encoder_ridge=1.0, contrast=0.1, depth=1, filters=20).fit(X, kind).mirror_
+
+
+def test_a_head_can_follow_new_images(digits):
+    conv = digits[0]
+    head = PILAEClassifier(depth=0, head_width=50, ridge=1e-2).fit(
+        conv.transform(DIGITS.images[:300]), DIGITS.target[:300]
+    )
+    before = head.score(conv.transform(DIGITS.images[1000:]), DIGITS.target[1000:])
+    head.partial_fit(conv.transform(DIGITS.images[300:1000]), DIGITS.target[300:1000])
+    assert head.score(conv.transform(DIGITS.images[1000:]), DIGITS.target[1000:]) > before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"mirror": True}, {"pooling": "max"}, {"depth": 2}, {"patch": [2, 4]}, {"contrast": None, "power": 0.7}],
+)
+def test_onnx_gives_the_same_features(options, tmp_path):
+    import onnxruntime
+
+    X = images(50, (11, 12), channels=2)
+    model = ConvPILAE(**FIXED | options).fit(X)
+    model.to_onnx(tmp_path / "c.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "c.onnx", providers=["CPUExecutionProvider"])
+    [F] = session.run(None, {"X": X.reshape(50, -1).astype("float32")})
+    np.testing.assert_allclose(F, model.transform(X), atol=1e-5 * np.abs(F).max())
+
+
+def test_a_pipeline_goes_to_onnx(digits):
+    import onnxruntime
+    from skl2onnx import to_onnx
+
+    from pilae import export
+
+    export.register()
+    rows = DIGITS.images[1000:].reshape(-1, 64).astype("float32")
+    made = to_onnx(digits, rows[:1], options={"zipmap": False}, target_opset=export.OPSET)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    labels, proba = session.run(None, {"X": rows})
+    np.testing.assert_array_equal(labels, digits.predict(rows))
+    np.testing.assert_allclose(proba, digits.predict_proba(rows), atol=1e-4)
+
+
+def test_saved_and_loaded(digits, tmp_path):
+    digits[0].save(tmp_path / "c.pilae")
+    again = pilae.load(tmp_path / "c.pilae")
+    np.testing.assert_array_equal(again.transform(DIGITS.images), digits[0].transform(DIGITS.images))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: ConvPILAE().fit(np.ones((5, 4, 4, 3, 2))), "got 5D array instead"),
+        (lambda: ConvPILAE().fit(np.ones((5, 0, 4))), "no pixels"),
+        (lambda: ConvPILAE(image_shape=(3, 3)).fit(np.ones((5, 8))), "Rows of 8 numbers are not images"),
+        (lambda: ConvPILAE(patch=0).fit(images()), "The 'patch' parameter of ConvPILAE must be"),
+        (lambda: ConvPILAE(pool="4").fit(images()), "The 'pool' parameter of ConvPILAE must be"),
+        (lambda: ConvPILAE(depth=3).fit(images()), "The 'depth' parameter of ConvPILAE must be"),
+        (lambda: ConvPILAE().fit(images(), [1, 2]), "X has 60 images but y has 2 targets"),
+        (lambda: ConvPILAE(**FIXED).fit(images()).transform(images(shape=(8, 8))), "fitted on 9 x 8"),
+        (lambda: ConvPILAE(**FIXED).fit(np.ones((6, 8, 8))), "the same"),
+    ],
+)
+def test_errors_are_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
