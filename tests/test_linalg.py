@@ -11,6 +11,7 @@ from pilae.linalg import (
     PrimalGram,
     Triangle,
     TriangleSum,
+    lasso_solve,
     pseudoinverse,
     rank_cutoff,
     ridge_solve,
@@ -127,3 +128,33 @@ def test_pseudoinverse_returns_its_rank(problem, library):
     assert rank == len(s)
     close(library.numpy(X_plus), np.linalg.pinv(X, rcond=1e-10), condition=(s[0] / s[-1]) ** 2)
     assert space_of(X_plus) == space_of(library(X))
+
+
+# ------------------------------------------------------------------------------------------------- sparse decoders
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3])
+def test_lasso_is_scikit_learns(condition):
+    """The same weights as coordinate descent on the rows, from the Gram alone; exact zeros."""
+    from sklearn.linear_model import Lasso
+
+    H, *_ = from_svd(200, 12, np.geomspace(1, 1 / condition, 12) * 10)
+    rng = np.random.default_rng(0)
+    X = H @ (rng.standard_normal((12, 3)) * (rng.random((12, 3)) < 0.4)) + 0.01 * rng.standard_normal((200, 3))
+    C = H.T @ X
+    for share in (0.3, 0.03):
+        l1 = share * np.abs(C).max(axis=0, keepdims=True)
+        W = lasso_solve(H.T @ H, C, l1, 0.0, tolerance=1e-9, most=20_000)
+        for j in range(3):
+            expected = Lasso(alpha=l1[0, j] / 200, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(H, X[:, j]).coef_
+            np.testing.assert_allclose(W[:, j], expected, atol=1e-5 * np.abs(expected).max() * condition)
+            np.testing.assert_array_equal(W[:, j] == 0, expected == 0)
+
+
+def test_lasso_without_penalty_is_ridge_and_with_all_of_it_nothing():
+    H, *_ = from_svd(50, 8, np.linspace(1, 2, 8))
+    C = H.T @ np.random.default_rng(0).standard_normal((50, 4))
+    G = H.T @ H
+    W = lasso_solve(G, C, np.zeros((1, 4)), 0.1, tolerance=1e-12, most=5000)
+    np.testing.assert_allclose(W, np.linalg.solve(G + 0.1 * np.eye(8), C), rtol=1e-8)
+    assert not lasso_solve(G, C, 1.001 * np.abs(C).max(axis=0, keepdims=True), 0.0).any()

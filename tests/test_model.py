@@ -609,3 +609,102 @@ def test_callbacks_of_scikit_learn_hear_of_the_stages():
         assert sorted(begun) == sorted(ended)
         assert "reading the rows" in begun
         clone(model).fit(X, y)
+
+
+# ------------------------------------------------------------------------------------------------- sparse and robust
+
+
+def test_sparse_decoders_give_sparse_tied_encoders(library):
+    X = load_digits().data[:600]
+    dense = StackedPILAE(width=[40]).fit(library(X))
+    sparse = StackedPILAE(width=[40], decoder_l1=0.1).fit(library(X))
+    assert dense.layers_[0].density > 0.9
+    assert sparse.layers_[0].density < 0.5
+    assert sparse.layers_[0].decoder_route == "lasso"
+    assert sparse.layers_[0].reconstruction_error < 0.5
+    with pytest.raises(ValueError, match="decoder_l1"):
+        StackedPILAE(decoder_l1=-1.0).fit(X)
+
+
+def outliers(seed=0, n=800, share=0.05):
+    """A curved surface, its targets, the same with gross errors, and which rows have them."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 4))
+    y = 3 * np.sin(2 * X[:, 0]) + 2 * X[:, 1] ** 2 + X[:, 2] + 0.2 * rng.standard_normal(n)
+    bad = rng.random(n) < share
+    wrong = y + np.where(bad, rng.choice([-1, 1], n) * rng.uniform(20, 100, n), 0.0)
+    return X, y, wrong, bad
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_robust_regression_does_not_follow_gross_errors(outputs):
+    X, y, wrong, bad = outliers()
+    T, _, _, _ = outliers(1)
+    truth = 3 * np.sin(2 * T[:, 0]) + 2 * T[:, 1] ** 2 + T[:, 2]
+    if outputs == 2:
+        y, wrong, truth = (np.column_stack([v, -2 * v]) for v in (y, wrong, truth))
+
+    def error(targets, **options):
+        model = PILAERegressor(depth=0, head_width=60, random_state=0, **options).fit(X, targets)
+        return float(np.sqrt(np.mean((model.predict(T) - truth) ** 2))), model
+
+    clean, _ = error(y)
+    plain, _ = error(wrong)
+    robust, model = error(wrong, loss="robust")
+    assert plain > 1.5 * clean
+    assert robust < 1.1 * clean
+    assert model.row_weights_.shape == (len(X),)
+    assert model.row_weights_[bad].max() < 0.01
+    assert np.median(model.row_weights_[~bad]) > 0.8
+
+
+def test_robust_regression_is_not_additive():
+    X, _, wrong, _ = outliers(n=200)
+    model = PILAERegressor(depth=0, head_width=20, loss="robust").fit(X, wrong)
+    with pytest.raises(ValueError, match="row_weights_"):
+        model.partial_fit(X, wrong)
+    with pytest.raises(ValueError, match="parameter of PILAERegressor must be one of"):
+        PILAERegressor(loss="huber").fit(X, wrong)
+    again = PILAERegressor(depth=0, head_width=20).fit(X, wrong, sample_weight=model.row_weights_)
+    np.testing.assert_allclose(again.predict(X), model.predict(X))
+
+
+# ------------------------------------------------------------------------------------------------- residual networks
+
+
+def test_with_skip_the_head_sees_all_layers():
+    X, y = blobs(300)
+    model = PILAEClassifier(width=[5, 4], head="ridge", skip=True, ridge=1e-3).fit(X, y)
+    layers = [model.transform(X, layer=k) for k in (0, 1, 2)]
+    assert [part.shape[1] for part in layers] == [6, 5, 4]
+    assert model.transform(X).shape == (300, 4)
+    F = np.hstack(layers)
+    plain = PILAEClassifier(depth=0, head="ridge", ridge=1e-3, input_scaling="none").fit(F, y)
+    close(model.decision_function(X), plain.decision_function(F), condition=1e6)
+    assert model.head_width_ == 15
+
+
+def test_skip_is_among_the_candidates():
+    X, y = load_wine(return_X_y=True)
+    model = PILAEClassifier(random_state=0).fit(X, y)
+    assert {row["skip"] for row in model.search_ if row["depth"] > 0} == {False, True}
+    assert not any(row["skip"] for row in model.search_ if row["depth"] == 0)
+    given = PILAEClassifier(random_state=0, skip=False).fit(X, y)
+    assert not any(row["skip"] for row in given.search_)
+
+
+def test_residual_networks_are_updated_saved_and_exported(tmp_path):
+    import onnxruntime
+
+    import pilae
+
+    X, y = blobs(300)
+    model = PILAEClassifier(width=[5, 4], head_width=20, skip=True, ridge=1e-2).fit(X[:200], y[:200])
+    whole = model.fork().partial_fit(X, y)
+    close(model.partial_fit(X[200:], y[200:]).decision_function(X), whole.decision_function(X), condition=1e6)
+    model.save(tmp_path / "m.pilae")
+    np.testing.assert_allclose(pilae.load(tmp_path / "m.pilae").predict_proba(X), model.predict_proba(X), rtol=1e-12)
+    model.to_onnx(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    rows = X.astype("float32")
+    np.testing.assert_allclose(session.run(None, {"X": rows})[1], model.predict_proba(rows.astype(float)), atol=1e-5)

@@ -11,6 +11,7 @@ from .pil import PILClassifier, PILRegressor
 from .save import load
 from .sources import scan_blocks, scan_csv, scan_parquet
 from .stack import PILAutoencoder, StackedPILAE
+from .stacking import stacked
 
 __version__ = "0.1.0.dev0"
 
@@ -37,4 +38,5 @@ __all__ = [
     "scan_blocks",
     "scan_csv",
     "scan_parquet",
+    "stacked",
 ]

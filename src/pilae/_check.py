@@ -137,6 +137,7 @@ def check_layer(estimator: Any) -> None:
     if gain is not None and not positive:
         raise bad(estimator, "gain", "None or a pair of positive numbers such as (4, 1)")
     check_number(estimator, "decoder_ridge")
+    check_number(estimator, "decoder_l1")
     if not isinstance(estimator.tied, (bool, np.bool_)):
         raise bad(estimator, "tied", "True or False")
 

@@ -134,9 +134,11 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
 
 def _features(graph: Graph, network: Network, x: str) -> str:
     x = _scaled(graph, network.scaling, x)
+    seen = [x]
     for layer in network.layers:
         x = _activated(graph, layer.activation, graph.product(x, layer.weights))
-    return x
+        seen.append(x)
+    return graph.op("Concat", *seen, axis=1) if network.skip else x
 
 
 def _hidden(graph: Graph, hidden: Hidden, x: str) -> str:

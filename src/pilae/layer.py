@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import activate
 from .blocks import Block, Rows
-from .linalg import Gram, PrimalGram, Triangle, TriangleSum, ridge_solve
+from .linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve
 from .moments import Moments
 from .save import saveable
 
@@ -28,6 +28,7 @@ class LayerSpec(NamedTuple):
     keep_decoder: bool
     keep_statistics: bool = False
     tied: bool = True
+    decoder_l1: float = 0.0
 
 
 @saveable
@@ -40,6 +41,7 @@ class Statistics:
     decoder_ridge: float
     factor: float | None
     """The encoder after tying is the transposed decoder times this; None: it is not tied."""
+    decoder_l1: float = 0.0
 
 
 @saveable
@@ -60,7 +62,7 @@ class Layer:
         ||X - H W_d||^2 / ||X||^2 of the decoder solved by (27) and (28), before tying.
     route, decoder_route : str
         How the pseudoinverse was found ("cholesky", "eigh", "dual", "qr" or "prototypes") and how the decoder was
-        ("cholesky", or "eigh" where rounding made that impossible).
+        ("cholesky", "eigh" where rounding made that impossible, or "lasso").
     seconds, passes : float, int
         Time spent and passes over the data.
     """
@@ -84,6 +86,12 @@ class Layer:
         if not isinstance(self.input_gram, int):
             self.input_gram = self.input_gram.rank
         return self.input_gram
+
+    @property
+    def density(self) -> float:
+        """The share of weights that are not zero."""
+        xp = space_of(self.weights).xp
+        return float(xp.mean(xp.astype(self.weights != 0, xp.float64)))
 
     def __getstate__(self) -> dict:
         return vars(self) | {"input_gram": self.rank}
@@ -164,13 +172,14 @@ def fit_layer(
     if target is not None:
         width = _narrowest(moments, spec.decoder_ridge, target)
         moments = moments.leading(width)
-    W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge)
+    W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge, spec.decoder_l1)
 
     encoder = W_d.mT if spec.tied else W[:, :width]  # tied weights: W_e = W_d'
     factor = 1.0 if spec.gain is None else _factor(encoder, gram, spec.gain[1])
     statistics = None
     if spec.keep_statistics:
-        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, factor if spec.tied else None)
+        tied = factor if spec.tied else None
+        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, tied, spec.decoder_l1)
     return Layer(
         weights=contiguous(space.asarray(factor * encoder, rows.dtype)),
         activation=spec.activation,
@@ -201,7 +210,7 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
 
     moments = kept.moments.copy()
     moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
-    W_d, error, route = _decoder(moments, kept.decoder_ridge)
+    W_d, error, route = _decoder(moments, kept.decoder_ridge, kept.decoder_l1)
     W = layer.weights if kept.factor is None else contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype))
     return replace(
         layer,
@@ -245,11 +254,18 @@ def output_moments(
     return moments
 
 
-def _decoder(moments: Moments, decoder_ridge: float) -> tuple[Array, float, str]:
-    """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), its relative squared error and the solver's route."""
+def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple[Array, float, str]:
+    """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), its relative squared error and the solver's route.
+
+    With decoder_l1 the L1 loss instead: its largest useful penalty for a column x of X is max |H'x|.
+    """
     G, C = moments.gram(), moments.cross()
     xp = moments.space.xp
-    W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
+    if decoder_l1 > 0:
+        largest = xp.max(xp.abs(C), axis=0, keepdims=True)
+        W_d, route = lasso_solve(G, C, decoder_l1 * largest, decoder_ridge * _mean_diagonal(G)), "lasso"
+    else:
+        W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
     return W_d, max(left, 0.0) / total if total > 0 else 0.0, route

@@ -16,6 +16,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     RegressorMixin,
     TransformerMixin,
+    clone,
 )
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_class_weight
@@ -41,6 +42,16 @@ from .update import UpdateMixin, Wider
 
 if TYPE_CHECKING:
     from .report import Report
+
+
+ROBUST_ROUNDS = 5
+"""Most fits that loss="robust" takes to find the weights of rows."""
+
+BISQUARE = 4.685
+"""Residuals of so many standard deviations, or more, count nothing: Tukey's choice, 95% efficient where none is."""
+
+NORMAL_MEDIAN = 0.6745
+"""The median of absolute normal errors over their standard deviation."""
 
 
 def _head_has(method: str):
@@ -86,7 +97,9 @@ class _BasePILAE(
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        decoder_l1=0.0,
         tied=True,
+        skip="auto",
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -113,7 +126,9 @@ class _BasePILAE(
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.decoder_l1 = decoder_l1
         self.tied = tied
+        self.skip = skip
         self.head = head
         self.head_width = head_width
         self.head_encoder_ridge = head_encoder_ridge
@@ -135,6 +150,7 @@ class _BasePILAE(
     def _check_params(self) -> None:
         _check.check_network(self)
         _check.check_running(self)
+        _check.check_choice(self, "skip", ("auto", True, False))
         _check.check_count(self, "head_width", ("auto", "formula"))
         _check.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
         _check.check_number(self, "head_encoder_ridge", ("auto",), infinite=True)
@@ -310,9 +326,14 @@ default="auto"
         leaves them as they come (the paper to the letter: nearly linear on many rows).
     decoder_ridge : float, default=1e-3
         lambda_1 of (27), relative to the mean diagonal of H'H.
+    decoder_l1 : float, default=0.0
+        Sparse decoders, and with them tied encoders: a penalty on absolute weights, as in `StackedPILAE`.
     tied : bool, default=True
         Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
         encoder itself, so that the decoder only says how much is lost.
+    skip : bool or "auto", default="auto"
+        Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
+        network). "auto" is found by the search, or without one False.
     head : {"shln", "ridge", "softmax"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
@@ -433,7 +454,9 @@ default="auto"
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        decoder_l1=0.0,
         tied=True,
+        skip="auto",
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -462,7 +485,9 @@ default="auto"
             activation=activation,
             gain=gain,
             decoder_ridge=decoder_ridge,
+            decoder_l1=decoder_l1,
             tied=tied,
+            skip=skip,
             head=head,
             head_width=head_width,
             head_encoder_ridge=head_encoder_ridge,
@@ -730,13 +755,16 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
     ----------
     depth, width, max_depth, growth
         How many autoencoder layers of how many neurons, as in `PILAEClassifier`.
-    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, tied
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, decoder_l1, tied
         How a layer is built, as in `PILAEClassifier`; anchors are spread over the rows without regard to targets.
     head : {"shln", "ridge"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. Any scikit-learn regressor is fitted on the features, which are then held whole.
-    head_width, head_encoder_ridge, head_anchors, direct_links, head_activation, ridge, input_scaling
+    skip, head_width, head_encoder_ridge, head_anchors, direct_links, head_activation, ridge, input_scaling
         As in `PILAEClassifier`.
+    loss : {"squared", "robust"}, default="squared"
+        "robust": rows far from what the others say get less weight, or none (Tukey's bisquare of the length of their
+        leave-one-out residual, over a few fits). For targets with gross errors; takes as many times as long.
     fit_rows, device, dtype, block_rows, keep_statistics, random_state, verbose
         As in `PILAEClassifier`.
 
@@ -744,6 +772,8 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
     ----------
     loo_score_ : float
         Leave-one-out R2 (mean over outputs) on at most 10,000 rows. The others are those of `PILAEClassifier`.
+    row_weights_ : ndarray of shape (n_samples,)
+        What loss="robust" gave each row, from 0 to 1.
 
     Examples
     --------
@@ -756,6 +786,70 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
     """
 
     _heads = ("shln", "ridge")
+
+    def __init__(
+        self,
+        depth="auto",
+        width="auto",
+        max_depth=5,
+        growth="loo",
+        encoder="rows",
+        anchors="spread",
+        encoder_ridge="auto",
+        activation="sigmoid",
+        gain=(4, 1),
+        decoder_ridge=1e-3,
+        decoder_l1=0.0,
+        tied=True,
+        skip="auto",
+        head="shln",
+        head_width="auto",
+        head_encoder_ridge="auto",
+        head_anchors="auto",
+        direct_links="auto",
+        head_activation="auto",
+        ridge="auto",
+        input_scaling="auto",
+        loss="squared",
+        fit_rows=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        keep_statistics=True,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            depth=depth,
+            width=width,
+            max_depth=max_depth,
+            growth=growth,
+            encoder=encoder,
+            anchors=anchors,
+            encoder_ridge=encoder_ridge,
+            activation=activation,
+            gain=gain,
+            decoder_ridge=decoder_ridge,
+            decoder_l1=decoder_l1,
+            tied=tied,
+            skip=skip,
+            head=head,
+            head_width=head_width,
+            head_encoder_ridge=head_encoder_ridge,
+            head_anchors=head_anchors,
+            direct_links=direct_links,
+            head_activation=head_activation,
+            ridge=ridge,
+            input_scaling=input_scaling,
+            fit_rows=fit_rows,
+            device=device,
+            dtype=dtype,
+            block_rows=block_rows,
+            keep_statistics=keep_statistics,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
 
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
@@ -777,7 +871,12 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         """
         with _check.fresh_fit(self):
             self._check_params()
+            _check.check_choice(self, "loss", ("squared", "robust"))
             if is_streamed(X):
+                if self.loss == "robust":
+                    raise ValueError(
+                        "loss='robust' weighs rows one by one, and takes arrays: read the source into one."
+                    )
                 stream, first = stream_to_fit(self, X, y, sample_weight, labels=False)
                 self.flat_ = first.n_outputs == 1
                 self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
@@ -785,6 +884,9 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
                 X = _check.check_X(self, X, reset=True, min_rows=2)
                 w = _check.check_weight(sample_weight, X.shape[0])
                 Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+                if self.loss == "robust":
+                    self.row_weights_ = self._found_weights(X, Y, w, fit_params)
+                    w = self.row_weights_ if w is None else w * self.row_weights_
                 rows = Rows(
                     X,
                     space_for(X, self.device),
@@ -800,6 +902,25 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
             if isinstance(self.head_, LinearHead):
                 self._set_loo(self.head_.output.loo)
         return self
+
+    def _found_weights(self, X: Any, Y: np.ndarray, w: np.ndarray | None, fit_params: dict) -> np.ndarray:
+        """One weight for each row from the length of its residual: of leave-one-out where a row was scored, so that a
+        row cannot vouch for itself."""
+        plain = clone(self).set_params(loss="squared", keep_statistics=False, verbose=0)
+        found = np.ones(len(Y))
+        for _ in range(ROBUST_ROUNDS):
+            plain.fit(X, Y, sample_weight=found if w is None else w * found, **fit_params)
+            outputs = to_numpy(plain.predict(X)).reshape(Y.shape).astype(float)
+            if isinstance(plain.head_, LinearHead):
+                left_out = plain.loo_predictions_
+                outputs[left_out.rows] = left_out.predicted.reshape(len(left_out.rows), -1)
+            residual = np.abs(Y - outputs)
+            spread = np.median(residual, axis=0) / NORMAL_MEDIAN
+            length = np.sqrt(np.mean((residual / np.where(spread > 0, spread, 1.0)) ** 2, axis=1))
+            before, found = found, np.maximum(1.0 - (length / BISQUARE) ** 2, 0.0) ** 2
+            if np.max(np.abs(found - before)) < 0.05:
+                break
+        return found
 
     def partial_fit(self, X, y=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.

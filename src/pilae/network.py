@@ -46,19 +46,26 @@ LAYER_RIDGE = 1e-3
 @saveable
 @dataclass
 class Network:
-    """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype."""
+    """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype.
+
+    With `skip` a head sees the scaled input and the features of all layers, side by side.
+    """
 
     space: Space
     dtype: str
     scaling: Scaling | None = None
     layers: list[Layer] = field(default_factory=list)
+    skip: bool = False
 
     def __call__(self, X: Array, depth: int | None = None) -> Array:
+        """What a head sees, or the features of layer `depth` alone."""
         if self.scaling is not None:
             X = self.scaling(X)
+        seen = [X]
         for layer in self.layers[:depth]:
             X = layer(X)
-        return X
+            seen.append(X)
+        return namespace(X).concat(seen, axis=1) if self.skip and depth is None else X
 
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""

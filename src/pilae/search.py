@@ -146,7 +146,12 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
     head = builder.head(grower, plan, y, fit_params, near)
     rows.passes = grower.passes
-    return Result(grower.network, head, table)
+    return Result(_network(grower, plan), head, table)
+
+
+def _network(grower: Grower, plan: Plan) -> Network:
+    """What the head sees the rows through."""
+    return replace(grower.network, skip=True) if plan.skip and grower.depth else grower.network
 
 
 def _half_is_enough(params: Any, rows: Rows, seed: int, plan: Plan) -> bool:
@@ -215,6 +220,7 @@ def _fixed_plan(params: Any, found: Survey) -> Plan:
         neurons="rows" if params.head_anchors == "auto" else params.head_anchors,
         activation="relu" if params.head_activation == "auto" else params.head_activation,
         direct=False if params.direct_links == "auto" else bool(params.direct_links),
+        skip=False if params.skip == "auto" else bool(params.skip),
     )
 
 
@@ -247,7 +253,7 @@ class _Builder:
         self.params, self.rows, self.found, self.seed, self.hold = params, rows, found, seed, hold
         self.products = products or Products()
         self.scale = _target_scale(rows, found)
-        self._inputs: dict[tuple[str, int], _Input] = {}
+        self._inputs: dict[tuple[str, int, bool], _Input] = {}
         self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str) -> Grower:
@@ -262,6 +268,7 @@ class _Builder:
             False,
             keep,
             params.tied,
+            params.decoder_l1,
         )
         exact = "float64" in self.products
         return Grower(self.rows, self.found, spec, params.width, scaling, "float64" if exact else "float32")
@@ -282,8 +289,9 @@ class _Builder:
         """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
         params = self.params
         if not isinstance(params.head, str) or params.head == "softmax":
-            moments = self._feature_moments(grower) if params.head == "softmax" else None
-            return fit_estimator_head(self.rows, grower.network, params.head, y, fit_params, moments)
+            network = _network(grower, plan)
+            moments = self._feature_moments(grower, network) if params.head == "softmax" else None
+            return fit_estimator_head(self.rows, network, params.head, y, fit_params, moments)
         nested = params.head_width == "auto" and plan.head == "shln"
         if params.head_width == "formula":
             rank, n_rows = input_gram(self.found, self.rows, None).rank, self.found.distinct
@@ -313,11 +321,11 @@ class _Builder:
         near: float | None = None,
     ) -> LinearHead:
         """A head of hidden neurons, or none, on the newest features."""
-        given = self.input(grower)
+        given = self.input(grower, plan)
         hidden = None
         if plan.head == "shln":
             hidden = fit_hidden(self.rows, given.scaling, given.gram, given.anchors, width, plan, self.seed)
-        columns = grower.features_width if hidden is None else width + hidden.links
+        columns = int(given.anchors.shape[1]) if hidden is None else width + hidden.links
         return fit_output(
             given.rows,
             given.scored,
@@ -343,11 +351,15 @@ class _Builder:
         scored, anchors = self._keys
         return np.isin(scored, anchors[: width + 1])
 
-    def input(self, grower: Grower) -> _Input:
-        """What the head sees of the newest features. Those of layers are standardised; raw input is only centred."""
-        key = grower.scaling_kind, grower.depth
+    def input(self, grower: Grower, plan: Plan) -> _Input:
+        """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only
+        centred."""
+        network = _network(grower, plan)
+        key = grower.scaling_kind, grower.depth, network.skip
         if key not in self._inputs:
-            moments, network, space = grower.moments, grower.network, self.rows.space
+            moments, space = grower.moments, self.rows.space
+            if network.skip:
+                moments = self._feature_moments(grower, network)
             if moments is not None:
                 standard = Scaling.standard(moments.mean_a, moments.variance_a())
                 scaling: Scaling | None = standard
@@ -361,7 +373,7 @@ class _Builder:
             anchors = space.asarray(anchors if scaling is None else scaling(anchors), "float64")
             rows, scored = self.rows, self.found.scored
             features: Callable[[Array], Array] = network
-            seen = grower.seen if grower.rows is rows else Seen(network)
+            seen = grower.seen if grower.rows is rows and not network.skip else Seen(network)
             assert scored is not None
             if self.hold:
                 held = _then(network, scaling)
@@ -370,11 +382,10 @@ class _Builder:
             self._inputs[key] = _Input(rows, scored, features, seen, scaling, gram, anchors)
         return self._inputs[key]
 
-    def _feature_moments(self, grower: Grower) -> Moments:
-        """Moments of the newest features with their whole Gram."""
-        if grower.moments is not None:
+    def _feature_moments(self, grower: Grower, network: Network) -> Moments:
+        """Moments of the features that a head sees, with their whole Gram."""
+        if grower.moments is not None and not network.skip:
             return grower.moments
-        network = grower.network
         return self.rows.total(
             partial(Moments, self.rows.space),
             lambda moments, block: moments.add(network(block.X), None, block.w),
@@ -515,7 +526,8 @@ class _Search:
     def _plain(self, grower: Grower) -> None:
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given head_width wants neurons."""
         if self.params.head != "shln" or self.params.head_width == "auto":
-            self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge"))
+            for skip in self._options("skip", (False, True)) if grower.depth else (False,):
+                self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge", skip=skip))
 
     def _neurons(self, grower: Grower, ridges: tuple, *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
@@ -528,6 +540,7 @@ class _Search:
             self._options("head_anchors", ("rows",))[0],
             activation=self._options("head_activation", ACTIVATIONS_TRIED)[0],
             direct=self._options("direct_links", (False,))[0],
+            skip=grower.depth > 0 and self._options("skip", (False,))[0],
         )
         if self._hidden_rows(max(grower.depth - 1, 0)):
             before = self._best_hidden(max(grower.depth - 1, 0))
@@ -560,6 +573,9 @@ class _Search:
         if depth == 0:  # deeper layers inherit that
             for kind in self._options("head_anchors", ("rows", "pairs")):
                 self._try(grower, self._best_hidden(0)._replace(neurons=kind))
+        if depth > 0:
+            for skip in self._options("skip", (False, True)):
+                self._try(grower, self._best_hidden(depth)._replace(skip=skip))
         wide = grower.features_width > 3 * self.trial.width  # so many links are no hidden layer's work
         for direct in self._options("direct_links", (False,) if wide else (False, True)):
             self._try(grower, self._best_hidden(depth)._replace(direct=direct))
@@ -588,7 +604,7 @@ class _Search:
         start = time.perf_counter()
         builder = self.trial.builder
         builder.rows.progress.stage(f"candidate {len(self.table) + 1}: {_in_words(plan)}")
-        if plan.head == "shln" and self._memorises(grower, plan.encoder_ridge):
+        if plan.head == "shln" and self._memorises(grower, plan):
             return math.inf
         try:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -633,11 +649,12 @@ class _Search:
             return log_losses(scores)
         return scores.row_errors(builder.scale)
 
-    def _memorises(self, grower: Grower, ridge: float) -> bool:
+    def _memorises(self, grower: Grower, plan: Plan) -> bool:
         """Whether the encoder has more than n/3 degrees of freedom: then every anchor fires on itself alone."""
         if not self.free:
             return False
-        return self.trial.builder.input(grower).gram.degrees_of_freedom(ridge) > self.trial.found.distinct / 3
+        gram = self.trial.builder.input(grower, plan).gram
+        return gram.degrees_of_freedom(plan.encoder_ridge) > self.trial.found.distinct / 3
 
     def _winner(self) -> Plan:
         if self.best is None and self.table:  # nothing but brittle ones
@@ -657,8 +674,8 @@ def _loss(row: dict[str, Any]) -> float:
 def _in_words(plan: Plan) -> str:
     scaling = "" if plan.input_scaling == "none" else f", {plan.input_scaling} input"
     if plan.head != "shln":
-        return f"depth {plan.depth}{scaling}, no hidden neurons"
-    links = ", direct links" if plan.direct else ""
+        return f"depth {plan.depth}{scaling}, no hidden neurons{', all layers' if plan.skip else ''}"
+    links = (", direct links" if plan.direct else "") + (", all layers" if plan.skip else "")
     return f"depth {plan.depth}{scaling}, {plan.activation} of {plan.neurons}, ridge {plan.encoder_ridge:g}{links}"
 
 

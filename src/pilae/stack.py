@@ -49,6 +49,7 @@ class _BaseStack(
             self.decoder_ridge,
             self.keep_decoders,
             tied=self.tied,
+            decoder_l1=self.decoder_l1,
         )
         grower = Grower(rows, found, spec, self.width, self.input_scaling)
         if depth == "auto":
@@ -171,6 +172,9 @@ default="auto"
         Root-mean-square of the pre-activations before the decoder is solved, and after tying. None is literal.
     decoder_ridge : float, default=1e-3
         lambda_1 of (27), relative to the mean diagonal of H'H.
+    decoder_l1 : float, default=0.0
+        Sparse decoders: the penalty on the absolute values of the decoder's weights (the paper's last loss), relative
+        to the one from which on all are zero. Tied encoders are as sparse (`layers_[k].density`).
     tied : bool, default=True
         Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
         encoder itself, so that the decoder only says how much is lost.
@@ -229,6 +233,7 @@ default="auto"
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        decoder_l1=0.0,
         tied=True,
         input_scaling="auto",
         keep_decoders=True,
@@ -249,6 +254,7 @@ default="auto"
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.decoder_l1 = decoder_l1
         self.tied = tied
         self.input_scaling = input_scaling
         self.keep_decoders = keep_decoders
@@ -294,7 +300,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
     ----------
     width : "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target) or int, default="auto"
         Number of neurons, by the rules of `StackedPILAE`.
-    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, tied, input_scaling, keep_decoders
+    encoder, anchors, encoder_ridge, activation, gain, decoder_ridge, decoder_l1, tied, input_scaling, keep_decoders
         How the layer is built, as in `StackedPILAE`.
     fit_rows, device, dtype, block_rows, random_state, verbose
         As in `StackedPILAE`.
@@ -327,6 +333,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         activation="sigmoid",
         gain=(4, 1),
         decoder_ridge=1e-3,
+        decoder_l1=0.0,
         tied=True,
         input_scaling="auto",
         keep_decoders=True,
@@ -344,6 +351,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         self.activation = activation
         self.gain = gain
         self.decoder_ridge = decoder_ridge
+        self.decoder_l1 = decoder_l1
         self.tied = tied
         self.input_scaling = input_scaling
         self.keep_decoders = keep_decoders

@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     encoder_ridge: float = 1.0
     activation: str = "relu"
     direct: bool = False
+    skip: bool = False
 
 
 def listed_widths(width: Any) -> list[int] | None:

@@ -262,6 +262,11 @@ class UpdateMixin:
                 f"{method} cannot be exact with class_weight='balanced', which depends on all rows: give the weight of "
                 "each class as a dict, or of each row as sample_weight."
             )
+        if getattr(self, "loss", "squared") == "robust":
+            raise ValueError(
+                f"{method} cannot be exact with loss='robust', where weights depend on all rows: fit with "
+                "loss='squared' and sample_weight=model.row_weights_ to go on."
+            )
 
 
 def network_hash(network: Network, head: LinearHead) -> str:
@@ -281,7 +286,7 @@ def network_hash(network: Network, head: LinearHead) -> str:
         for value in () if scaling is None else vars(scaling).values():
             put(value)
 
-    put(network.dtype)
+    put(f"{network.dtype}, skip {network.skip}")
     put_scaling(network.scaling)
     for layer in network.layers:
         put(layer.activation)
@@ -300,4 +305,4 @@ def _updated_network(network: Network, rows: Rows) -> Network:
     for layer in network.layers:
         below = Network(network.space, network.dtype, network.scaling, list(layers))
         layers.append(updated_layer(layer, rows, Seen(below)))
-    return Network(network.space, network.dtype, network.scaling, layers)
+    return Network(network.space, network.dtype, network.scaling, layers, network.skip)

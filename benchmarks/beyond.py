@@ -1,0 +1,98 @@
+"""What the paper leaves for later, measured: residual networks, sparse decoders, targets with gross errors.
+
+    python -m benchmarks.beyond [residual] [sparse] [robust]
+
+Writes benchmarks/results/beyond.json. Residual: the tables of `benchmarks.tabular` (13 sets, 5-fold), two layers with
+and without skip connections, everything else as it comes. Sparse: MNIST, two layers. Robust: Friedman's first function,
+2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the noise.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+from sklearn.datasets import make_friedman1
+
+from benchmarks.machine import RESULTS, describe, images
+from benchmarks.tabular import BUILT_IN, FILES, splits
+from pilae import PILAEClassifier, PILAERegressor
+
+
+def residual() -> dict:
+    """Accuracy of two-layer networks whose head sees the last layer, or all."""
+    found = {}
+    for name in (*BUILT_IN, *FILES):
+        folds = list(splits(name))
+        accuracy = {}
+        for label, skip in (("plain", False), ("skip", True)):
+            scores = [
+                PILAEClassifier(depth=2, skip=skip, random_state=0).fit(X, y).score(X_test, y_test)
+                for X, y, X_test, y_test in folds
+            ]
+            accuracy[label] = float(np.mean(scores))
+        found[name] = accuracy
+        print(name, accuracy, flush=True)
+    gains = np.array([case["skip"] - case["plain"] for case in found.values()])
+    return {
+        "sets": found,
+        "not_worse": int(np.sum(gains >= 0)),
+        "mean_gain": float(gains.mean()),
+        "paired_standard_error": float(gains.std(ddof=1) / len(gains) ** 0.5),
+    }
+
+
+def sparse() -> dict:
+    X, y, X_test, y_test = images("mnist", "float32")
+    found = []
+    for l1 in (0.0, 0.003, 0.01, 0.03):
+        start = time.perf_counter()
+        model = PILAEClassifier(depth=2, head_width=4000, ridge=1e-3, decoder_l1=l1, random_state=0).fit(X, y)
+        found.append(
+            {
+                "decoder_l1": l1,
+                "density": [layer.density for layer in model.layers_],
+                "test_accuracy": float(model.score(X_test, y_test)),
+                "seconds": time.perf_counter() - start,
+            }
+        )
+        print(found[-1], flush=True)
+    return {"MNIST, two layers, 4,000 neurons": found}
+
+
+def robust() -> dict:
+    """Error of the mean on clean test rows, of fits on clean and on wrong targets."""
+    found = []
+    for seed in range(5):
+        X, y = make_friedman1(4000, noise=1.0, random_state=seed)
+        rng = np.random.default_rng(seed)
+        bad = rng.random(2000) < 0.05
+        wrong = y[:2000] + np.where(bad, rng.choice([-1, 1], 2000) * rng.uniform(20, 100, 2000), 0.0)
+        errors = {}
+        for label, targets, loss in (
+            ("clean", y[:2000], "squared"),
+            ("squared", wrong, "squared"),
+            ("robust", wrong, "robust"),
+        ):
+            model = PILAERegressor(loss=loss, random_state=0).fit(X[:2000], targets)
+            errors[label] = float(np.sqrt(np.mean((model.predict(X[2000:]) - y[2000:]) ** 2)))
+        found.append(errors)
+        print(errors, flush=True)
+    means = {label: float(np.mean([errors[label] for errors in found])) for label in found[0]}
+    return {"runs": found, "mean": means}
+
+
+def main() -> None:
+    path = RESULTS / "beyond.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    machine = describe()
+    for name in sys.argv[1:] or ("residual", "sparse", "robust"):
+        results[name] = {"residual": residual, "sparse": sparse, "robust": robust}[name]() | {
+            "commit": machine["commit"]
+        }
+        results["machine"] = machine
+        path.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
