@@ -3,8 +3,8 @@
     python -m benchmarks.beyond [residual] [sparse] [robust]
 
 Writes benchmarks/results/beyond.json. Residual: the tables of `benchmarks.tabular` (13 sets, 5-fold), everything found
-by leave-one-out, with and without skip connections among the candidates. Sparse: MNIST, two layers. Robust: Friedman's first function,
-2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the noise.
+by leave-one-out, with and without skip connections among the candidates. Sparse: MNIST, two layers. Robust: Friedman's
+first function, 2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the noise.
 """
 
 import json

@@ -240,3 +240,28 @@ def test_saved_and_loaded(digits, tmp_path):
 def test_errors_are_one_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+# ------------------------------------------------------------------------------------------------- to look at
+
+
+def test_a_report_shows_filters_and_what_they_keep(digits, tmp_path):
+    report = digits[0].report(DIGITS.images[1000:])
+    page = report.to_html()
+    assert page.count("data:image/png;base64") == len(digits[0].branches_) + 1
+    assert "Why these" in page
+    report.save(tmp_path / "r.json")
+    report.save(tmp_path / "r.md")
+    assert report.summary["reconstruction"]["error"] < 0.5
+    colour = ConvPILAE(**FIXED).fit(images(channels=3))
+    assert colour.report(images(channels=3)).to_html().count("data:image/png;base64") == 2
+
+
+def test_filters_are_drawn(digits):
+    from pilae.plot import FiltersDisplay
+
+    display = FiltersDisplay.from_estimator(digits[0], count=9)
+    assert display.filters.shape[0] == 9
+    assert display.filters.min() >= 0
+    assert display.filters.max() <= 1
+    assert ConvPILAE(**FIXED).fit(images(channels=3)).report().summary["filters"]

@@ -709,6 +709,23 @@ class ConvPILAE(
         images, home = self._seen(X, "transform")
         return home.asarray(_features(self.branches_, images, self.block_rows, self.space_))
 
+    def report(self, X=None, *, title=None):
+        """A page about the features: filters, what they keep of some images, and why they are these.
+
+        Parameters
+        ----------
+        X : images, optional
+        title : str, optional
+
+        Returns
+        -------
+        Report
+            Shown in a notebook as it is; `save` writes HTML, Markdown or JSON.
+        """
+        from .report import ImageReport, summarise_images
+
+        return ImageReport(summarise_images(self, X), title or "Report on a ConvPILAE")
+
     def reconstruct(self, X):
         """Images rebuilt from the responses of the first patch layer of every branch, averaged: what the layer keeps.
 

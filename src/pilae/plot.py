@@ -4,6 +4,7 @@ WidthPathDisplay.from_estimator(model)          error of every width, from one f
 DepthDisplay.from_estimator(model)              the candidates of the search, by depth
 SpectrumDisplay.from_data(X)                    singular values of the data, and where they count as zero
 CalibrationDisplay.from_estimator(model, X, y)  whether probabilities mean what they say
+FiltersDisplay.from_estimator(conv)             the filters of a patch layer
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays import to_numpy
 from .linalg import rank_cutoff
 from .loo import WidthPath
 
@@ -241,4 +243,45 @@ class CalibrationDisplay(_Display):
         ax.plot(self.confidence, self.accuracy, "o-", color=COLOUR, label=f"mean distance {self.error:.3f}")
         ax.set(xlabel="probability of the predicted class", ylabel="share of right predictions")
         ax.legend(frameon=False)
+        return self
+
+
+def filters_of(model: Any, branch: int = 0) -> np.ndarray:
+    """The first patch layer's filters of a fitted `ConvPILAE` as images from 0 to 1, gray or with three channels."""
+    check_is_fitted(model)
+    layer = model.branches_[branch].layers[0]
+    count = layer.width // (2 if model.both_signs else 1)  # the other half are their negatives
+    W = to_numpy(layer.weights)[:, :count].T.reshape(count, *layer.size, layer.channels).astype(float)
+    W = W if layer.channels == 3 else W.mean(axis=3)
+    flat = np.abs(W).reshape(count, -1).max(axis=1).reshape(-1, *[1] * (W.ndim - 1))
+    return 0.5 + 0.5 * W / np.where(flat > 0, flat, 1.0)
+
+
+@dataclass
+class FiltersDisplay(_Display):
+    """What a patch of an image is compared with.
+
+    Attributes
+    ----------
+    filters : ndarray of shape (count, height, width) or (count, height, width, 3)
+        From 0 to 1; a half is no weight.
+    """
+
+    filters: np.ndarray
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, branch: int = 0, count: int = 64, ax: Any = None) -> FiltersDisplay:
+        """Draw the first filters of a fitted `ConvPILAE`."""
+        return cls(filters_of(model, branch)[:count]).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> FiltersDisplay:
+        ax = self._axis(ax)
+        columns = int(np.ceil(len(self.filters) ** 0.5))
+        n, h, w = self.filters.shape[:3]
+        sheet = np.ones((-(-n // columns) * (h + 1) + 1, columns * (w + 1) + 1, *self.filters.shape[3:]))
+        for k, each in enumerate(self.filters):
+            top, left = (k // columns) * (h + 1) + 1, (k % columns) * (w + 1) + 1
+            sheet[top : top + h, left : left + w] = each
+        ax.imshow(sheet, cmap="gray", vmin=0, vmax=1)
+        ax.set_axis_off()
         return self

@@ -4,6 +4,7 @@ A report is a summary first (`summary`: model to plain dict), then figures (`fig
 (`page`: both to text). Nothing is computed while a page is written.
 """
 
+from .images import ImageReport, summarise_images
 from .page import Report, check_ending, make_report
 
-__all__ = ["Report", "check_ending", "make_report"]
+__all__ = ["ImageReport", "Report", "check_ending", "make_report", "summarise_images"]

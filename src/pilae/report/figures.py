@@ -44,7 +44,7 @@ def figures(summary: dict[str, Any]) -> dict[str, str]:
             found["spectrum"] = _drawn(lambda ax: display.plot(ax=ax))
         pictures = summary.get("reconstruction") or {}
         if pictures.get("pictures"):
-            found["reconstruction"] = _images(pictures["originals"], pictures["pictures"])
+            found["reconstruction"] = drawn_images([pictures["originals"], *pictures["pictures"]])
         found |= _of_test(summary.get("test") or {})
     return found
 
@@ -168,23 +168,23 @@ def _coverage(pairs: np.ndarray, ax: Any) -> None:
     ax.legend(frameon=False)
 
 
-def _images(originals: list, layers: list[list]) -> str:
-    """The originals above what each layer keeps of them, as one small PNG inside an SVG (pixels stay sharp); between
-    them the page shines through."""
+def drawn_images(lines: list[list]) -> str:
+    """Lines of images one below the other, the first being the originals, as one small PNG inside an SVG (pixels stay
+    sharp); between them the page shines through."""
     import matplotlib.image
 
-    rows = [np.nan_to_num(_numbers(images)) for images in (originals, *layers)]
+    rows = [np.nan_to_num(_numbers(images)) for images in lines]
     low, high = float(rows[0].min()), float(rows[0].max())
     gap = 2
-    lines = []
+    strips = []
     for images in rows:
         images = np.clip((images - low) / (high - low if high > low else 1.0), 0, 1)
         if images.ndim == 3:
             images = np.repeat(images[..., None], 3, axis=3)
         images = np.concatenate([images, np.ones((*images.shape[:3], 1))], axis=3)  # opaque, unlike what is around
         padded = np.pad(images, ((0, 0), (gap, gap), (gap, gap), (0, 0)))
-        lines.append(np.concatenate(list(padded), axis=1))
-    sheet = np.concatenate(lines, axis=0)
+        strips.append(np.concatenate(list(padded), axis=1))
+    sheet = np.concatenate(strips, axis=0)
     file = io.BytesIO()
     matplotlib.image.imsave(file, sheet, format="png")
     height, width = sheet.shape[:2]

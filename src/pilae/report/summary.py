@@ -63,7 +63,7 @@ def summarise(
         "network": _network(model),
         "search": getattr(model, "search_", []),
         "width_path": _width_path(model),
-        "code": _code(model) if code is None else code,
+        "code": code_of(model) if code is None else code,
     }
     if table is not None:
         found["table"] = table
@@ -76,7 +76,7 @@ def summarise(
         found["reconstruction"] = _reconstruction(model, first, image_shape)
         if y is not None:
             found["test"] = _tested(model, X, np.asarray(_check.plain_labels(y)), numbers)
-    return _plain(found)
+    return plain(found)
 
 
 def _first_rows(model: Any, X: Any) -> np.ndarray:
@@ -142,12 +142,12 @@ def _network(model: Any) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Only what JSON has: no number is None, infinities are text."""
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -324,7 +324,7 @@ def _share(part: int, whole: int) -> float | None:
     return float(part / whole) if whole else None
 
 
-def _code(model: Any) -> str:
+def code_of(model: Any) -> str:
     """Python that builds the same estimator and fits it."""
     name = type(model).__name__
     changed = {}
