@@ -689,17 +689,19 @@ def test_skip_is_among_the_candidates():
     model = PILAEClassifier(random_state=0).fit(X, y)
     assert {row["skip"] for row in model.search_ if row["depth"] > 0} == {False, True}
     assert not any(row["skip"] for row in model.search_ if row["depth"] == 0)
+    assert {row["branches"] for row in model.search_ if row["depth"] == 0} == {1}
     given = PILAEClassifier(random_state=0, skip=False).fit(X, y)
     assert not any(row["skip"] for row in given.search_)
 
 
-def test_residual_networks_are_updated_saved_and_exported(tmp_path):
+@pytest.mark.parametrize("options", [{"skip": True}, {"branches": 3}, {"skip": True, "branches": 2}])
+def test_residual_networks_are_updated_saved_and_exported(options, tmp_path):
     import onnxruntime
 
     import pilae
 
     X, y = blobs(300)
-    model = PILAEClassifier(width=[5, 4], head_width=20, skip=True, ridge=1e-2).fit(X[:200], y[:200])
+    model = PILAEClassifier(width=[5, 4], head_width=20, ridge=1e-2, **options).fit(X[:200], y[:200])
     whole = model.fork().partial_fit(X, y)
     close(model.partial_fit(X[200:], y[200:]).decision_function(X), whole.decision_function(X), condition=1e6)
     model.save(tmp_path / "m.pilae")
@@ -708,3 +710,22 @@ def test_residual_networks_are_updated_saved_and_exported(tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     rows = X.astype("float32")
     np.testing.assert_allclose(session.run(None, {"X": rows})[1], model.predict_proba(rows.astype(float)), atol=1e-5)
+
+
+def test_branches_are_other_stacks_beside_the_first(library):
+    X, y = blobs(300)
+    model = PILAEClassifier(width=[5, 4], head="ridge", branches=3, ridge=1e-3).fit(library(X), y)
+    others = model.network_.others
+    assert [other.layers[0].activation for other in others] == ["tanh", "relu"]
+    assert model.head_width_ == 12
+    alone = PILAEClassifier(width=[5, 4], head="ridge", branches=1, ridge=1e-3).fit(library(X), y)
+    close(library.numpy(model.transform(library(X))), library.numpy(alone.transform(library(X))))
+    F = np.hstack([library.numpy(part) for part in (model.transform(library(X)), *(o(library(X)) for o in others))])
+    plain = PILAEClassifier(depth=0, head="ridge", ridge=1e-3, input_scaling="none").fit(F, y)
+    close(library.numpy(model.decision_function(library(X))), plain.decision_function(F), condition=1e6)
+    weights = [library.numpy(network.layers[0].weights) for network in (model.network_, *others)]
+    assert not any(np.allclose(weights[0], other) for other in weights[1:])
+    with pytest.raises(ValueError, match="'branches' parameter"):
+        PILAEClassifier(branches=9).fit(X, y)
+    with pytest.raises(ValueError, match="one stack of layers"):
+        PILAEClassifier(width=[5], branches=2, head_width=10).fit(X, y).partial_fit(X, y, update="all")

@@ -133,12 +133,14 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
 
 
 def _features(graph: Graph, network: Network, x: str) -> str:
+    beside = [_features(graph, other, x) for other in network.others]
     x = _scaled(graph, network.scaling, x)
     seen = [x]
     for layer in network.layers:
         x = _activated(graph, layer.activation, graph.product(x, layer.weights))
         seen.append(x)
-    return graph.op("Concat", *seen, axis=1) if network.skip else x
+    parts = [*(seen if network.skip else [x]), *beside]
+    return x if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
 
 
 def _hidden(graph: Graph, hidden: Hidden, x: str) -> str:

@@ -35,7 +35,7 @@ from .head import EstimatorHead, LinearHead, residual_quantiles
 from .loo import Scored
 from .opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
 from .save import SaveMixin, saveable
-from .search import fit_network
+from .search import MOST_BRANCHES, fit_network
 from .sources import Source
 from .stack import layer_number
 from .update import UpdateMixin, Wider
@@ -100,6 +100,7 @@ class _BasePILAE(
         decoder_l1=0.0,
         tied=True,
         skip="auto",
+        branches="auto",
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -129,6 +130,7 @@ class _BasePILAE(
         self.decoder_l1 = decoder_l1
         self.tied = tied
         self.skip = skip
+        self.branches = branches
         self.head = head
         self.head_width = head_width
         self.head_encoder_ridge = head_encoder_ridge
@@ -151,6 +153,9 @@ class _BasePILAE(
         _check.check_network(self)
         _check.check_running(self)
         _check.check_choice(self, "skip", ("auto", True, False))
+        _check.check_count(self, "branches", ("auto",))
+        if self.branches != "auto" and self.branches > MOST_BRANCHES:
+            raise _check.bad(self, "branches", f"'auto' or an integer from 1 to {MOST_BRANCHES}")
         _check.check_count(self, "head_width", ("auto", "formula"))
         _check.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
         _check.check_number(self, "head_encoder_ridge", ("auto",), infinite=True)
@@ -334,6 +339,9 @@ default="auto"
     skip : bool or "auto", default="auto"
         Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
         network). "auto" is found by the search, or without one False.
+    branches : int from 1 to 4 or "auto", default="auto"
+        Stacks of layers side by side, with other anchors and activations (tanh, relu, sin), all seen by the head.
+        "auto" is found by the search (one or two), or without one 1. Depth 0 has none.
     head : {"shln", "ridge", "softmax"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
@@ -457,6 +465,7 @@ default="auto"
         decoder_l1=0.0,
         tied=True,
         skip="auto",
+        branches="auto",
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -488,6 +497,7 @@ default="auto"
             decoder_l1=decoder_l1,
             tied=tied,
             skip=skip,
+            branches=branches,
             head=head,
             head_width=head_width,
             head_encoder_ridge=head_encoder_ridge,
@@ -760,7 +770,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
     head : {"shln", "ridge"} or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
         features. Any scikit-learn regressor is fitted on the features, which are then held whole.
-    skip, head_width, head_encoder_ridge, head_anchors, direct_links, head_activation, ridge, input_scaling
+    skip, branches, head_width, head_encoder_ridge, head_anchors, direct_links, head_activation, ridge, input_scaling
         As in `PILAEClassifier`.
     loss : {"squared", "robust"}, default="squared"
         "robust": rows far from what the others say get less weight, or none (Tukey's bisquare of the length of their
@@ -802,6 +812,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         decoder_l1=0.0,
         tied=True,
         skip="auto",
+        branches="auto",
         head="shln",
         head_width="auto",
         head_encoder_ridge="auto",
@@ -833,6 +844,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
             decoder_l1=decoder_l1,
             tied=tied,
             skip=skip,
+            branches=branches,
             head=head,
             head_width=head_width,
             head_encoder_ridge=head_encoder_ridge,

@@ -48,7 +48,8 @@ LAYER_RIDGE = 1e-3
 class Network:
     """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype.
 
-    With `skip` a head sees the scaled input and the features of all layers, side by side.
+    With `skip` a head sees the scaled input and the features of all layers, side by side; with `others` also what these
+    networks make of the rows.
     """
 
     space: Space
@@ -56,16 +57,20 @@ class Network:
     scaling: Scaling | None = None
     layers: list[Layer] = field(default_factory=list)
     skip: bool = False
+    others: tuple[Network, ...] = ()
 
     def __call__(self, X: Array, depth: int | None = None) -> Array:
         """What a head sees, or the features of layer `depth` alone."""
+        whole = depth is None
+        beside = [other(X) for other in self.others] if whole else []
         if self.scaling is not None:
             X = self.scaling(X)
         seen = [X]
         for layer in self.layers[:depth]:
             X = layer(X)
             seen.append(X)
-        return namespace(X).concat(seen, axis=1) if self.skip and depth is None else X
+        parts = [*(seen if self.skip and whole else [X]), *beside]
+        return X if len(parts) == 1 else namespace(X).concat(parts, axis=1)
 
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array, to_numpy
+from ._arrays import Array, namespace, to_numpy
 from .anchors import row_keys
 from .blocks import Rows
 from .head import EstimatorHead, LinearHead, fit_estimator_head, fit_hidden, fit_output, log_losses
@@ -93,6 +93,11 @@ FEATURE_RIDGES = (1.0, 0.1)
 
 ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 
+BRANCH_ACTIVATIONS = ("tanh", "relu", "sin", "sigmoid")
+"""Of stacks side by side, in this order, whatever the first has."""
+
+MOST_BRANCHES = 4
+
 
 @dataclass
 class Result:
@@ -146,12 +151,7 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
     head = builder.head(grower, plan, y, fit_params, near)
     rows.passes = grower.passes
-    return Result(_network(grower, plan), head, table)
-
-
-def _network(grower: Grower, plan: Plan) -> Network:
-    """What the head sees the rows through."""
-    return replace(grower.network, skip=True) if plan.skip and grower.depth else grower.network
+    return Result(builder.network(grower, plan), head, table)
 
 
 def _half_is_enough(params: Any, rows: Rows, seed: int, plan: Plan) -> bool:
@@ -221,6 +221,7 @@ def _fixed_plan(params: Any, found: Survey) -> Plan:
         activation="relu" if params.head_activation == "auto" else params.head_activation,
         direct=False if params.direct_links == "auto" else bool(params.direct_links),
         skip=False if params.skip == "auto" else bool(params.skip),
+        branches=1 if params.branches == "auto" else int(params.branches),
     )
 
 
@@ -253,16 +254,18 @@ class _Builder:
         self.params, self.rows, self.found, self.seed, self.hold = params, rows, found, seed, hold
         self.products = products or Products()
         self.scale = _target_scale(rows, found)
-        self._inputs: dict[tuple[str, int, bool], _Input] = {}
+        self._inputs: dict[tuple, _Input] = {}
+        self._others: dict[tuple[str, int, int], Network] = {}
         self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
-    def grower(self, scaling: str) -> Grower:
-        params = self.params
-        keep = bool(params.keep_statistics) and not self.hold
+    def grower(self, scaling: str, branch: int = 0) -> Grower:
+        """Of the layers themselves, or of another stack beside them: other anchors, another activation."""
+        params, found = self.params, self.found
+        keep = bool(params.keep_statistics) and not self.hold and branch == 0
         spec = LayerSpec(
             params.encoder,
             _layer_ridge(params),
-            params.activation,
+            _beside(params.activation)[branch - 1] if branch else params.activation,
             params.gain,
             params.decoder_ridge,
             False,
@@ -271,7 +274,26 @@ class _Builder:
             params.decoder_l1,
         )
         exact = "float64" in self.products
-        return Grower(self.rows, self.found, spec, params.width, scaling, "float64" if exact else "float32")
+        if branch:
+            start = int(found.anchors.shape[0]) * branch // MOST_BRANCHES
+            xp = namespace(found.anchors)
+            found = replace(found, anchors=xp.concat([found.anchors[start:, :], found.anchors[:start, :]], axis=0))
+        return Grower(self.rows, found, spec, params.width, scaling, "float64" if exact else "float32")
+
+    def network(self, grower: Grower, plan: Plan) -> Network:
+        """What the head sees the rows through: the layers, and where the plan says so more."""
+        if not grower.depth or (not plan.skip and plan.branches == 1):
+            return grower.network
+        others = []
+        for branch in range(1, plan.branches):
+            key = grower.scaling_kind, grower.depth, branch
+            if key not in self._others:
+                stack = self.grower(grower.scaling_kind, branch)
+                for k in range(grower.depth):
+                    stack.step(last=k + 1 == grower.depth)
+                self._others[key] = stack.network
+            others.append(self._others[key])
+        return replace(grower.network, skip=plan.skip, others=tuple(others))
 
     def grow(self, plan: Plan) -> Grower:
         """The layers; depth -1 grows by the paper's rank rule."""
@@ -289,7 +311,7 @@ class _Builder:
         """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
         params = self.params
         if not isinstance(params.head, str) or params.head == "softmax":
-            network = _network(grower, plan)
+            network = self.network(grower, plan)
             moments = self._feature_moments(grower, network) if params.head == "softmax" else None
             return fit_estimator_head(self.rows, network, params.head, y, fit_params, moments)
         nested = params.head_width == "auto" and plan.head == "shln"
@@ -354,11 +376,12 @@ class _Builder:
     def input(self, grower: Grower, plan: Plan) -> _Input:
         """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only
         centred."""
-        network = _network(grower, plan)
-        key = grower.scaling_kind, grower.depth, network.skip
+        network = self.network(grower, plan)
+        wide = network is not grower.network
+        key = grower.scaling_kind, grower.depth, network.skip, len(network.others)
         if key not in self._inputs:
             moments, space = grower.moments, self.rows.space
-            if network.skip:
+            if wide:
                 moments = self._feature_moments(grower, network)
             if moments is not None:
                 standard = Scaling.standard(moments.mean_a, moments.variance_a())
@@ -373,7 +396,7 @@ class _Builder:
             anchors = space.asarray(anchors if scaling is None else scaling(anchors), "float64")
             rows, scored = self.rows, self.found.scored
             features: Callable[[Array], Array] = network
-            seen = grower.seen if grower.rows is rows and not network.skip else Seen(network)
+            seen = grower.seen if grower.rows is rows and not wide else Seen(network)
             assert scored is not None
             if self.hold:
                 held = _then(network, scaling)
@@ -384,7 +407,7 @@ class _Builder:
 
     def _feature_moments(self, grower: Grower, network: Network) -> Moments:
         """Moments of the features that a head sees, with their whole Gram."""
-        if grower.moments is not None and not network.skip:
+        if grower.moments is not None and network is grower.network:
             return grower.moments
         return self.rows.total(
             partial(Moments, self.rows.space),
@@ -527,7 +550,8 @@ class _Search:
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given head_width wants neurons."""
         if self.params.head != "shln" or self.params.head_width == "auto":
             for skip in self._options("skip", (False, True)) if grower.depth else (False,):
-                self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge", skip=skip))
+                count = self._options("branches", (1,))[0] if grower.depth else 1
+                self._try(grower, Plan(grower.scaling_kind, grower.depth, "ridge", skip=skip, branches=count))
 
     def _neurons(self, grower: Grower, ridges: tuple, *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
@@ -541,6 +565,7 @@ class _Search:
             activation=self._options("head_activation", ACTIVATIONS_TRIED)[0],
             direct=self._options("direct_links", (False,))[0],
             skip=grower.depth > 0 and self._options("skip", (False,))[0],
+            branches=self._options("branches", (1,))[0] if grower.depth else 1,
         )
         if self._hidden_rows(max(grower.depth - 1, 0)):
             before = self._best_hidden(max(grower.depth - 1, 0))
@@ -576,6 +601,8 @@ class _Search:
         if depth > 0:
             for skip in self._options("skip", (False, True)):
                 self._try(grower, self._best_hidden(depth)._replace(skip=skip))
+            for count in self._options("branches", (1, 2)):
+                self._try(grower, self._best_hidden(depth)._replace(branches=count))
         wide = grower.features_width > 3 * self.trial.width  # so many links are no hidden layer's work
         for direct in self._options("direct_links", (False,) if wide else (False, True)):
             self._try(grower, self._best_hidden(depth)._replace(direct=direct))
@@ -667,6 +694,11 @@ class _Search:
         return self.best[0]
 
 
+def _beside(activation: str) -> list[str]:
+    """Activations of the stacks beside one with this activation."""
+    return [name for name in BRANCH_ACTIVATIONS if name != activation]
+
+
 def _loss(row: dict[str, Any]) -> float:
     return row["loss"]
 
@@ -676,6 +708,7 @@ def _in_words(plan: Plan) -> str:
     if plan.head != "shln":
         return f"depth {plan.depth}{scaling}, no hidden neurons{', all layers' if plan.skip else ''}"
     links = (", direct links" if plan.direct else "") + (", all layers" if plan.skip else "")
+    links += f", {plan.branches} stacks" if plan.branches > 1 else ""
     return f"depth {plan.depth}{scaling}, {plan.activation} of {plan.neurons}, ridge {plan.encoder_ridge:g}{links}"
 
 

@@ -45,6 +45,7 @@ class Plan(NamedTuple):
     activation: str = "relu"
     direct: bool = False
     skip: bool = False
+    branches: int = 1
 
 
 def listed_widths(width: Any) -> list[int] | None:

@@ -287,10 +287,11 @@ def network_hash(network: Network, head: LinearHead) -> str:
             put(value)
 
     put(f"{network.dtype}, skip {network.skip}")
-    put_scaling(network.scaling)
-    for layer in network.layers:
-        put(layer.activation)
-        put(layer.weights)
+    for each in (network, *network.others):
+        put_scaling(each.scaling)
+        for layer in each.layers:
+            put(layer.activation)
+            put(layer.weights)
     if head.hidden is not None:
         put_scaling(head.hidden.scaling)
         for value in (head.hidden.weights, head.hidden.bias, head.hidden.activation, head.hidden.direct):
@@ -301,6 +302,8 @@ def network_hash(network: Network, head: LinearHead) -> str:
 
 def _updated_network(network: Network, rows: Rows) -> Network:
     """The paper's incremental PILAE: every layer's decoder follows the new rows, and its tied encoder with it."""
+    if network.others:
+        raise ValueError("update='all' follows one stack of layers: fit with branches=1, or use update='head'.")
     layers: list[Layer] = []
     for layer in network.layers:
         below = Network(network.space, network.dtype, network.scaling, list(layers))

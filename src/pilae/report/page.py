@@ -262,7 +262,18 @@ class Report:
     def _round(self, number: int, last: int) -> Table:
         rows = [row for row in self.summary["search"] if row["round"] == number]
         rows.sort(key=lambda row: float(row["loss"]))
-        keys = ("input_scaling", "depth", "head", "neurons", "encoder_ridge", "activation", "direct", "skip", "width")
+        keys = (
+            "input_scaling",
+            "depth",
+            "skip",
+            "branches",
+            "head",
+            "neurons",
+            "encoder_ridge",
+            "activation",
+            "direct",
+        )
+        keys += ("width",)
         name = "The only round" if last == 1 else "The last round" if number == last else "The first round"
         return table(
             f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
