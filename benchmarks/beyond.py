@@ -3,8 +3,8 @@
     python -m benchmarks.beyond [residual] [sparse] [robust]
 
 Writes benchmarks/results/beyond.json. Residual: the tables of `benchmarks.tabular` (13 sets, 5-fold), two layers; skip
-connections and a second stack where leave-one-out on the training rows is lower with them. Sparse: MNIST, two layers. Robust: Friedman's
-first function, 2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the noise.
+connections and a second stack where leave-one-out on the training rows is lower with them. Sparse: MNIST, two layers.
+Robust: Friedman's first function, 2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the noise.
 """
 
 import json
@@ -17,7 +17,6 @@ from sklearn.datasets import make_friedman1
 from benchmarks.machine import RESULTS, describe, images
 from benchmarks.tabular import BUILT_IN, FILES, splits
 from pilae import PILAEClassifier, PILAERegressor
-
 
 VARIANTS = {
     "plain": {"skip": False, "branches": 1},

@@ -262,18 +262,8 @@ class Report:
     def _round(self, number: int, last: int) -> Table:
         rows = [row for row in self.summary["search"] if row["round"] == number]
         rows.sort(key=lambda row: float(row["loss"]))
-        keys = (
-            "input_scaling",
-            "depth",
-            "skip",
-            "branches",
-            "head",
-            "neurons",
-            "encoder_ridge",
-            "activation",
-            "direct",
-        )
-        keys += ("width",)
+        where, neurons = ("input_scaling", "depth", "skip", "branches"), ("neurons", "encoder_ridge", "activation")
+        keys = (*where, "head", *neurons, "direct", "width")
         name = "The only round" if last == 1 else "The last round" if number == last else "The first round"
         return table(
             f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
