@@ -52,16 +52,22 @@ def residual() -> dict:
     }
 
 
+def _density(layers: list) -> float:
+    sizes = [layer.weights.size for layer in layers]
+    return sum(layer.density * size for layer, size in zip(layers, sizes, strict=True)) / sum(sizes)
+
+
 def sparse() -> dict:
     X, y, X_test, y_test = images("mnist", "float32")
     found = []
-    for l1 in (0.0, 0.003, 0.01, 0.03):
+    for l1 in (0.0, 0.004, 0.007, 0.01):
         start = time.perf_counter()
         model = PILAEClassifier(depth=2, head_width=4000, ridge=1e-3, decoder_l1=l1, random_state=0).fit(X, y)
         found.append(
             {
                 "decoder_l1": l1,
                 "density": [layer.density for layer in model.layers_],
+                "density_of_all": _density(model.layers_),
                 "test_accuracy": float(model.score(X_test, y_test)),
                 "seconds": time.perf_counter() - start,
             }

@@ -275,7 +275,8 @@ TABLES = (speed, paper_network, tabular, peers, gpu, scale, command_line, images
 
 
 def main() -> None:
-    README.write_text(between(README.read_text(), "no_argument", no_argument()))
+    for table in (no_argument, images):
+        README.write_text(between(README.read_text(), table.__name__, table()))
     tables = RESULTS.parent / "README.md"
     text = tables.read_text()
     for table in TABLES:

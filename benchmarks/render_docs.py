@@ -140,6 +140,54 @@ def choose_strangers() -> str:
     )
 
 
+def _beyond() -> dict:
+    return json.loads((RESULTS / "beyond.json").read_text())
+
+
+def beyond_residual() -> str:
+    found = _beyond()["residual"]
+    rows = [[name, f"{case['plain']:.4f}", f"{case['chosen']:.4f}"] for name, case in found["sets"].items()]
+    gain, error = 100 * found["mean_gain"], 100 * found["paired_standard_error"]
+    return "\n".join(
+        [
+            _table(["two layers", "plain stack", "skip or two stacks, where leave-one-out is lower"], rows),
+            "",
+            f"Not worse on {found['not_worse']} of {len(rows)} sets; {gain:+.2f} points on average, with a paired "
+            f"standard error of {error:.2f}.",
+            f"Made by `python -m benchmarks.beyond residual` at commit {found['commit']}.",
+        ]
+    )
+
+
+def beyond_sparse() -> str:
+    found = _beyond()["sparse"]
+    [(name, cases)] = [(key, value) for key, value in found.items() if key != "commit"]
+    rows = [
+        [
+            f"{case['decoder_l1']:g}",
+            ", ".join(f"{100 * share:.0f}%" for share in case["density"]),
+            f"{100 * case['density_of_all']:.0f}%",
+            f"{case['test_accuracy']:.4f}",
+            f"{case['seconds']:.0f}",
+        ]
+        for case in cases
+    ]
+    head = ["`decoder_l1`", "weights that are not zero, by layer", "of all", "test accuracy", "seconds"]
+    made = f"Made by `python -m benchmarks.beyond sparse` at commit {found['commit']}."
+    return f"{name}:\n\n{_table(head, rows)}\n\n{made}"
+
+
+def beyond_robust() -> str:
+    found = _beyond()["robust"]
+    mean = found["mean"]
+    return (
+        "Friedman's first function, 2,000 rows, one target in twenty moved by 20 to 100 standard deviations of the "
+        f"noise: root-mean-square error on clean rows {mean['squared']:.2f} with squared error, {mean['robust']:.2f} "
+        f'with `loss="robust"`, {mean["clean"]:.2f} had the targets been right (means of {len(found["runs"])}). '
+        f"Made by `python -m benchmarks.beyond robust` at commit {found['commit']}."
+    )
+
+
 PAGES = {
     "choose.md": (
         choose_means,
@@ -152,6 +200,7 @@ PAGES = {
         choose_strangers,
     ),
     "images.md": (images, no_argument),
+    "beyond.md": (beyond_residual, beyond_sparse, beyond_robust),
     "gpu.md": (gpu,),
 }
 

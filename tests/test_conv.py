@@ -89,7 +89,7 @@ def test_every_library_gives_the_same_features(library):
 
 
 @pytest.mark.parametrize("options", [{"pooling": "max"}, {"depth": 2}, {"mirror": True}, {"tied": True}, {"stride": 2}])
-def test_blocks_order_and_units_do_not_matter(options):
+def test_blocks_and_order_do_not_matter(options):
     X = images(70, (12, 12))
     model = ConvPILAE(**FIXED | options).fit(X)
     F = model.transform(X)

@@ -50,7 +50,8 @@ def test_every_public_estimator_has_a_runnable_example():
 
 
 def test_the_tables_are_those_of_the_results():
-    assert render.no_argument() in (ROOT / "README.md").read_text()
+    for table in (render.no_argument, render.images):
+        assert table() in (ROOT / "README.md").read_text()
     tables = (ROOT / "benchmarks/README.md").read_text()
     for table in render.TABLES:
         assert table() in tables, table.__name__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,6 +40,9 @@ PATCH_IMAGES = 4000
 DECODED = 20_000
 """Patches that a decoder is solved on."""
 
+LEAST_CONTRAST = 1e-8
+"""With none at all a flat patch would be divided by zero."""
+
 FLAT = 1e-3
 """A patch whose square is below this fraction of the mean square says nothing, and does not become a filter."""
 
@@ -52,6 +55,9 @@ MOST_FILTERS = 400
 
 TINY = 1e-6
 """Pooled responses below this are rounding: a column that is zero but for them must not be standardised."""
+
+MAP_BYTES = 2**28
+"""Most that is held of a first layer's maps while the second one is fitted (they are a quarter of the positions)."""
 
 WORTH = 0.01
 """A change of structure must lower the leave-one-out error by this fraction."""
@@ -205,7 +211,7 @@ def fit_patches(
         d = int(raw.shape[1])
         mean = xp.mean(raw, axis=1, keepdims=True)
         variance = float(xp.mean((raw - mean) ** 2)) if d > 1 else 0.0
-        contrast = stage.contrast * variance if variance > 0 else 1.0
+        contrast = max(stage.contrast, LEAST_CONTRAST) * variance if variance > 0 else 1.0
     chosen = _different(raw, 3 * stage.filters, seed, rng)
     P, _ = normalised(raw, contrast)
     dtype = str(P.dtype).split(".")[-1]
@@ -216,6 +222,11 @@ def fit_patches(
     A = space.asarray(take_rows(P, chosen), "float64") - mean
     squares = xp.sum(A * A, axis=1)
     loud = to_numpy(squares > FLAT * float(xp.mean(squares)))
+    if not loud.any() or not bool(xp.all(xp.isfinite(squares))):
+        raise ValueError(
+            f"Patches of {size[0]} x {size[1]} pixels hold nothing but one level each, or numbers beyond the range of "
+            f"{dtype}: use larger patches, contrast=None, or rescale the pixels."
+        )
     A = take_rows(A, np.flatnonzero(loud)[: stage.filters])
     gram = PrimalGram(moments.gram(centred=True), moments.weight)
     # (20), (21) with a ridge; then responses have unit variance
@@ -309,8 +320,6 @@ class Branch:
     pooling: str
     power: float
     mirror: bool
-    pool: Array = field(default=None)
-    """Grid cells x positions: averages."""
 
     @property
     def width(self) -> int:
@@ -333,17 +342,15 @@ class Branch:
         maps = self.maps(X)
         H = self.layers[-1](maps)
         xp = namespace(H)
-        if self.pooling == "max":
-            rows, columns = self.layers[-1].positions(_shape(maps))
-            whole = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
-            cells = [
-                xp.max(whole[:, a:b, c:d, :], axis=(1, 2))
-                for a, b in cells_of(rows, self.grid[0])
-                for c, d in cells_of(columns, self.grid[1])
-            ]
-            F = xp.stack(cells, axis=1)
-        else:
-            F = xp.matmul(self.pool, H)
+        rows, columns = self.layers[-1].positions(_shape(maps))
+        whole = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
+        over = xp.max if self.pooling == "max" else xp.mean
+        cells = [
+            over(whole[:, a:b, c:d, :], axis=(1, 2))
+            for a, b in cells_of(rows, self.grid[0])
+            for c, d in cells_of(columns, self.grid[1])
+        ]
+        F = xp.stack(cells, axis=1)
         F *= xp.astype(F > TINY, F.dtype)
         if self.power == 0.5:
             F = np.sqrt(F, out=F) if isinstance(F, np.ndarray) else xp.sqrt(F)
@@ -547,11 +554,16 @@ class ConvPILAE(
             search: list[dict[str, Any]] = []
             if y is not None:
                 labels = to_numpy(_check.plain_labels(y))
-                if len(labels) != int(X.shape[0]):
+                if labels.ndim == 0 or len(labels) != int(X.shape[0]):
                     raise ValueError(
-                        f"X has {X.shape[0]} images but y has {len(labels)} targets: give one target for each image."
+                        f"X has {X.shape[0]} images but y has {labels.size} targets: give one target for each image."
+                    )
+                if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+                    raise ValueError(
+                        "y contains NaN or infinity, which ConvPILAE does not take: leave those images out."
                     )
                 labels = labels[chosen]
+                labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
                 plan, search = self._search(images, labels, plan, seed, space, progress)
             progress.stage("filters")
             branches = self._build(
@@ -562,8 +574,10 @@ class ConvPILAE(
             self.branches_ = branches
             self.image_shape_ = tuple(shape)
             self.search_ = search
-            self.patch_ = plan.patch[0] if len(plan.patch) == 1 else list(plan.patch)
-            self.pool_, self.encoder_ridge_, self.contrast_ = plan.pool, plan.encoder_ridge, plan.contrast
+            sides = [max(branch.layers[0].size) for branch in branches]
+            self.patch_ = sides[0] if len(sides) == 1 else sides
+            self.pool_ = max(branches[0].grid)
+            self.encoder_ridge_, self.contrast_ = plan.encoder_ridge, plan.contrast
             self.mirror_, self.depth_ = plan.mirror, plan.depth
             self.filters_ = branches[0].layers[-1].width // (2 if self.both_signs else 1)
             self._n_features_out = sum(branch.width for branch in branches)
@@ -571,7 +585,8 @@ class ConvPILAE(
         return self
 
     def _sample(self, X: Array, seed: int, most: int) -> np.ndarray:
-        """The images of smallest key, in order of the key: the same ones in any order of the rows."""
+        """The images of smallest key, in order of the key: the same ones in any order of the rows. Of equal images one
+        counts, with the target of the first."""
         n = int(X.shape[0])
         keys = np.concatenate([row_keys(X[a : min(a + 4096, n), :], seed) for a in range(0, n, 4096)])
         _, first = np.unique(keys, return_index=True)
@@ -587,8 +602,8 @@ class ConvPILAE(
         patches = (patch,) if _check.is_integer(patch) else tuple(patch)
         pool = given("pool", max(1, min(4, side // 4)))
         return Plan(
-            tuple(int(p) for p in patches),
-            int(pool),
+            tuple(dict.fromkeys(min(int(p), side) for p in patches)),  # no two the same
+            min(int(pool), side),
             float(given("encoder_ridge", 1.0)),
             given("contrast", 0.1),
             bool(given("mirror", False)),
@@ -617,23 +632,27 @@ class ConvPILAE(
             layers, maps = [], images
             if plan.depth == 2:
                 first = fit(maps, Stage(patch, FIRST_FILTERS, plan.encoder_ridge, plan.contrast), seed)
-                maps = _blockwise(lambda X, f=first: halved(f(X), *f.positions(_shape(X))), maps, first, space)
+                h, w, _ = _shape(maps)
+                maps = _first(maps, max(50, space.budget(MAP_BYTES) // (h * w * first.width)))
+                maps = _blockwise(lambda X, f=first: halved(f(X), *f.positions(_shape(X))), maps, [first], space)
                 layers.append(first)
                 patch = max(1, min(4, *_shape(maps)[:2]))
             layers.append(fit(maps, Stage(patch, filters, plan.encoder_ridge, plan.contrast), seed))
             rows, columns = layers[-1].positions(_shape(maps))
             grid = min(plan.pool, rows), min(plan.pool, columns)
-            pool = space.asarray(averages(rows, columns, grid), str(images.dtype).split(".")[-1])
-            branches.append(Branch(layers, _shape(images), grid, self.pooling, self.power, plan.mirror, pool))
+            branches.append(Branch(layers, _shape(images), grid, self.pooling, self.power, plan.mirror))
         return branches
 
     def _search(
         self, images: Array, y: np.ndarray, plan: Plan, seed: int, space: Space, progress: Progress
     ) -> tuple[Plan, list[dict[str, Any]]]:
         """One choice after another, each by the leave-one-out error of a ridge on the features."""
+        if len(np.unique(y)) < 2 or "auto" not in [getattr(self, name) for name in Plan._fields if name != "filters"]:
+            return plan, []
         side = min(s for s in _shape(images)[:2] if s > 1) if max(_shape(images)[:2]) > 1 else 1
         known: dict[Plan, float] = {}
-        kind = PILAERegressor if type_of_target(y).startswith("continuous") else PILAEClassifier
+        many = y.ndim == 1 and y.dtype.kind in "iu" and len(np.unique(y)) > max(50, len(y) // 20)
+        kind = PILAERegressor if many or type_of_target(y).startswith("continuous") else PILAEClassifier
         rows: list[dict[str, Any]] = []
 
         def error(plan: Plan) -> float:
@@ -668,14 +687,14 @@ class ConvPILAE(
             best = min(others, key=error, default=plan)
             return best if error(best) < (1 - WORTH) * error(plan) else plan
 
-        if len(np.unique(y)) < 2:
-            return plan, []
         [patch, *_] = plan.patch
         sizes = [(p,) for p in (patch - 2, patch + 2) if 2 <= p <= side]
         plan = improved(plan, "patch", sizes)
         plan = improved(plan, "encoder_ridge", [0.1, 10.0])
         plan = improved(plan, "mirror", [True])
-        plan = improved(plan, "pool", [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= side])
+        most = int((self.max_features / (2 * len(plan.patch))) ** 0.5)
+        grids = [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= min(side, most)]
+        plan = improved(plan, "pool", grids)
         plan = improved(plan, "contrast", [0.01])
         if plan.patch[0] > 3:
             several = (plan.patch[0] - 2, plan.patch[0], plan.patch[0] + 2)
@@ -733,9 +752,10 @@ class ConvPILAE(
         -------
         array of the shape of X
         """
+        X = X if hasattr(X, "ndim") else np.asarray(X)
         images, home = self._seen(X, "reconstruct")
         layers = [branch.layers[0] for branch in self.branches_]
-        parts = [_blockwise(layer.rebuild, images, layer, self.space_) for layer in layers]
+        parts = [_blockwise(layer.rebuild, images, [layer], self.space_, self.block_rows) for layer in layers]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -772,7 +792,7 @@ class ConvPILAE(
             shape = Shape(*(int(size) for size in X.shape[1:]), *([1] if X.ndim == 3 else []))
             if 0 in shape:
                 raise ValueError(f"Images have no pixels: their shape is {tuple(X.shape[1:])}.")
-            X = namespace(X).reshape(X, (int(X.shape[0]), -1))
+            X = namespace(X).reshape(X, (int(X.shape[0]), shape[0] * shape[1] * shape[2]))
             if not reset and tuple(shape) != self.image_shape_:
                 raise self._other_shape(shape)
         X = _check.check_X(self, X, reset=reset, min_rows=2 if reset else 1)
@@ -854,15 +874,15 @@ def _features(branches: list[Branch], images: Any, block_rows: int | str, space:
         parts = [branch(X) for branch in branches]
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
-    return _blockwise(of, images, branches[0].layers[-1], space, block_rows)
+    return _blockwise(of, images, [layer for branch in branches for layer in branch.layers], space, block_rows)
 
 
-def _blockwise(f: Any, images: Any, layer: PatchLayer, space: Space, block_rows: int | str = "auto") -> Array:
-    """f of the images, some at a time: as many as keep the responses of the layer within a few megabytes."""
-    n, h, w, _ = images.shape
-    step = (
-        int(block_rows) if block_rows != "auto" else max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * layer.width))
-    )
+def _blockwise(f: Any, images: Any, layers: list[PatchLayer], space: Space, block_rows: int | str = "auto") -> Array:
+    """f of the images, some at a time: as many as keep patches and responses of every layer within some megabytes."""
+    n, h, w, _ = (int(size) for size in images.shape)
+    widest = max(max(layer.width, layer.size[0] * layer.size[1] * layer.channels) for layer in layers)
+    step = max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * widest))
+    step = step if block_rows == "auto" else int(block_rows)
     out: Array = None
     parts = []
     for start in range(0, n, step):
@@ -905,7 +925,7 @@ def _in_onnx(graph: Any, branch: Branch, x: str) -> str:
             ]
             F = cells[0] if len(cells) == 1 else graph.op("Concat", *cells, axis=1)
         else:
-            F = graph.op("MatMul", graph.constant(branch.pool), H)
+            F = graph.op("MatMul", graph.constant(averages(rows, columns, branch.grid)), H)
         F = graph.op("Mul", F, graph.inside(graph.op("Greater", F, graph.constant(TINY))))
         if branch.power != 1:
             F = graph.op("Sqrt", F) if branch.power == 0.5 else graph.op("Pow", F, graph.constant(branch.power))

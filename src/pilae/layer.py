@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import activate
 from .blocks import Block, Rows
-from .linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve
+from .linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve, solve_on_support
 from .moments import Moments
 from .save import saveable
 
@@ -257,13 +257,17 @@ def output_moments(
 def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple[Array, float, str]:
     """W_d = (H'H + lambda_1 I)^-1 H'X, eqs (27) and (28), its relative squared error and the solver's route.
 
-    With decoder_l1 the L1 loss instead: its largest useful penalty for a column x of X is max |H'x|.
+    With decoder_l1 the L1 loss instead, whose largest useful penalty is max |H'X|: it says which weights are zero, and
+    the others are solved again without it, so that they are not shrunk.
     """
     G, C = moments.gram(), moments.cross()
     xp = moments.space.xp
     if decoder_l1 > 0:
-        largest = xp.max(xp.abs(C), axis=0, keepdims=True)
-        W_d, route = lasso_solve(G, C, decoder_l1 * largest, decoder_ridge * _mean_diagonal(G)), "lasso"
+        ridge, l1 = decoder_ridge * _mean_diagonal(G), decoder_l1 * xp.max(xp.abs(C))
+        W_d = lasso_solve(G, C, l1 + xp.zeros_like(C[:1, :]), ridge)
+        W_d, route = solve_on_support(G, C, W_d, ridge), "lasso"
+        if not bool(xp.any(W_d != 0)):
+            raise ValueError(f"decoder_l1={decoder_l1:g} leaves no weight in a layer: use a smaller one, below 1.")
     else:
         W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))

@@ -15,7 +15,16 @@ import math
 
 import numpy as np
 
-from ._arrays import Array, cholesky, diagonal, namespace, plus_diagonal, solve_triangular
+from ._arrays import (
+    Array,
+    cholesky,
+    diagonal,
+    namespace,
+    plus_diagonal,
+    solve_triangular,
+    space_of,
+    to_numpy,
+)
 
 
 def rank_cutoff(size: int, *, gram: bool, product: str = "float64") -> float:
@@ -262,33 +271,47 @@ def lasso_solve(G: Array, C: Array, l1: Array, ridge: float, tolerance: float = 
     columns and all steps, and each step is two triangular solves.
     """
     xp, p = namespace(G), int(G.shape[0])
+    largest = xp.max(xp.abs(C), axis=0, keepdims=True)
+    unit = xp.where(largest > 0, largest, xp.ones_like(largest))
+    C, l1 = C / unit, l1 / unit  # columns of one size: they are done together
     rho = float(xp.sum(diagonal(G))) / p
-    if rho <= 0:
-        return xp.zeros_like(C)
-    L = cholesky(plus_diagonal(G, ridge + rho))
     Z, U = xp.zeros_like(C), xp.zeros_like(C)
+    if rho <= 0:
+        return Z
+    L = cholesky(plus_diagonal(G, ridge + rho))
     for step in range(1, most + 1):
         if L is None:  # rounding: a little more of the ridge that the splitting adds anyway
             rho, U = 10 * rho, U / 10
             L = cholesky(plus_diagonal(G, ridge + rho))
             continue
         W = cholesky_solve(L, C + rho * (Z - U))
-        mixed = 1.6 * W - 0.6 * Z
-        before, V = Z, mixed + U
+        before, V = Z, 1.6 * W - 0.6 * Z + U
         Z = xp.sign(V) * xp.maximum(xp.abs(V) - l1 / rho, xp.zeros_like(V))
         U = V - Z
         if step % 10:
             continue
-        size = float(xp.sum(Z * Z)) ** 0.5 + 1e-300
-        primal = float(xp.sum((W - Z) ** 2)) ** 0.5 / size
-        dual = float(xp.sum((Z - before) ** 2)) ** 0.5 / size
+        size = xp.sqrt(xp.max(xp.sum(W * W, axis=0))) + 1e-300
+        primal = float(xp.max(xp.sqrt(xp.sum((W - Z) ** 2, axis=0))) / size)
+        dual = float(xp.max(xp.sqrt(xp.sum((Z - before) ** 2, axis=0))) / size)
         if max(primal, dual) < tolerance:
             break
         if max(primal, dual) > 10 * min(primal, dual):  # the two should fall together
             factor = 4.0 if primal > dual else 0.25
             rho, U = factor * rho, U / factor
             L = cholesky(plus_diagonal(G, ridge + rho))
-    return Z
+    return xp.where(l1 < 1.0, Z * unit, xp.zeros_like(Z))
+
+
+def solve_on_support(G: Array, C: Array, Z: Array, ridge: float) -> Array:
+    """Ridge solutions of every column that are zero where Z is: small systems, one a column, solved in NumPy."""
+    space = space_of(G)
+    g, c, support = to_numpy(G), to_numpy(C), to_numpy(Z) != 0
+    W = np.zeros_like(c)
+    for j in range(c.shape[1]):
+        at = np.flatnonzero(support[:, j])
+        if len(at):
+            W[at, j : j + 1], _ = ridge_solve(g[np.ix_(at, at)], c[at, j : j + 1], ridge)
+    return space.asarray(W)
 
 
 def eigen_nonnegative(G: Array) -> tuple[Array, Array]:

@@ -148,7 +148,8 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
     builder = _Builder(params, rows, found, seed, products=_products(params, rows, searching))
     grower = builder.grow(plan)
     if not searching and _head_encoder_ridge(params) == "auto":
-        plan = plan._replace(encoder_ridge=HEAD_RIDGE if grower.depth else HEAD_RIDGE_ON_INPUT)
+        seen = grower.depth == 0 or plan.skip  # the input itself is among what the head sees
+        plan = plan._replace(encoder_ridge=HEAD_RIDGE_ON_INPUT if seen else HEAD_RIDGE)
     head = builder.head(grower, plan, y, fit_params, near)
     rows.passes = grower.passes
     return Result(builder.network(grower, plan), head, table)

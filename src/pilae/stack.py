@@ -174,7 +174,8 @@ default="auto"
         lambda_1 of (27), relative to the mean diagonal of H'H.
     decoder_l1 : float, default=0.0
         Sparse decoders: the penalty on the absolute values of the decoder's weights (the paper's last loss), relative
-        to the one from which on all are zero. Tied encoders are as sparse (`layers_[k].density`).
+        to the one from which on all are zero. Tied encoders are as sparse (`layers_[k].density`); the decoders that
+        `keep_decoders` adds for reconstruction are not.
     tied : bool, default=True
         Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
         encoder itself, so that the decoder only says how much is lost.

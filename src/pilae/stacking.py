@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 
 def stacked(*levels: Any, cv: Any = 5) -> Any:
@@ -38,6 +38,10 @@ def stacked(*levels: Any, cv: Any = 5) -> Any:
     """
     if len(levels) < 2:
         raise ValueError(f"stacked needs two estimators or more, from the bottom up, and got {len(levels)}.")
+    if isinstance(cv, str):
+        raise ValueError("stacked fits its networks itself: cv must be a number of folds or a splitter, not 'prefit'.")
+    if not all(isinstance(level, BaseEstimator) for level in levels):
+        raise ValueError("stacked takes estimators, one after another, from the bottom up.")
     kinds = {"classifier" if is_classifier(level) else "regressor" if is_regressor(level) else "" for level in levels}
     if len(kinds) > 1 or "" in kinds:
         raise ValueError("stacked needs estimators that are all classifiers or all regressors.")

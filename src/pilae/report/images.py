@@ -76,7 +76,8 @@ class ImageReport(Report):
         found = {}
         for k, filters in enumerate(self.summary["filters"]):
             rows = [filters[start : start + FILTERS_IN_A_ROW] for start in range(0, len(filters), FILTERS_IN_A_ROW)]
-            found[f"filters{k}"] = drawn_images([row for row in rows if len(row) == len(rows[0])])
+            blank = np.full(np.shape(rows[0][0]), 0.5).tolist()
+            found[f"filters{k}"] = drawn_images([[*row, *[blank] * (len(rows[0]) - len(row))] for row in rows])
         kept = self.summary.get("reconstruction")
         if kept is not None:
             found["reconstruction"] = drawn_images([kept["originals"], kept["rebuilt"]])
@@ -100,14 +101,16 @@ class ImageReport(Report):
         mirror = "features of an image and its mirror image are averaged" if structure["mirror"] else "no mirror images"
         words = [f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; {mirror}."]
         rows = [list(layer.values()) for layer in self.summary["layers"]]
-        head = ["patch size", "layer", "patch", "responses", "reconstruction error", "seconds"]
+        head = ["branch", "layer", "patch", "responses", "reconstruction error", "seconds"]
         layers = Section(
             "The layers",
             words,
             tables=[table("Autoencoders of patches; the error is of their own patches.", head, rows)],
         )
         for k in range(len(self.summary["filters"])):
-            layers.figures += self._figure(f"filters{k}", "Filters: each patch of the image is multiplied by them.")
+            size = next(layer["patch"] for layer in self.summary["layers"] if layer["branch"] == k + 1)
+            caption = f"Filters of {size}, which patches of the image are multiplied by."
+            layers.figures += self._figure(f"filters{k}", caption)
         made = [layers]
         if "reconstruction" in self.summary:
             error = self.summary["reconstruction"]["error"]
@@ -116,8 +119,11 @@ class ImageReport(Report):
             made.append(Section("What the filters keep", text, figures))
         if search:
             keys = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "features", "error")
-            rows = [[row[key] if key != "patch" else str(row[key]) for key in keys] for row in search]
-            text = ["One choice after another, by the leave-one-out error of a linear output layer on a sample."]
+            rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in keys] for row in search]
+            text = [
+                "One choice after another, by the squared leave-one-out error of a linear output layer on a sample, "
+                "relative to that of always saying the mean."
+            ]
             tables = [
                 table(
                     "Candidates, in the order they were tried.",

@@ -333,5 +333,5 @@ def code_of(model: Any) -> str:
         if key not in OF_RUNNING and repr(value) != repr(default):
             changed[key] = value
     arguments = ", ".join(f"{key}={value!r}" for key, value in changed.items())
-    target = "X" if not hasattr(model, "head_") else "X, y"
+    target = "X, y" if hasattr(model, "head_") or getattr(model, "search_", []) else "X"
     return f"from pilae import {name}\n\nmodel = {name}({arguments}).fit({target})"
