@@ -235,6 +235,14 @@ def test_saved_and_loaded(digits, tmp_path):
         (lambda: ConvPILAE().fit(images(), [1, 2]), "X has 60 images but y has 2 targets"),
         (lambda: ConvPILAE(**FIXED).fit(images()).transform(images(shape=(8, 8))), "fitted on 9 x 8"),
         (lambda: ConvPILAE(**FIXED).fit(np.ones((6, 8, 8))), "the same"),
+        (lambda: ConvPILAE(**FIXED | {"patch": 1}).fit(images()), "hold nothing but one level"),
+        (
+            lambda: ConvPILAE(**FIXED).fit(np.ones((9, 8, 8)) * np.arange(9)[:, None, None]),
+            "hold nothing but one level",
+        ),
+        (lambda: ConvPILAE().fit(images(), 3), "y has 1 targets"),
+        (lambda: ConvPILAE().fit(images(), np.full(60, np.nan)), "y contains NaN"),
+        (lambda: ConvPILAE().fit(images()[:0]), "0 sample"),
     ],
 )
 def test_errors_are_one_sentence(call, sentence):
@@ -265,3 +273,31 @@ def test_filters_are_drawn(digits):
     assert display.filters.min() >= 0
     assert display.filters.max() <= 1
     assert ConvPILAE(**FIXED).fit(images(channels=3)).report().summary["filters"]
+
+
+def test_odd_parameters_and_shapes():
+    X = images(40, (6, 20))
+    assert ConvPILAE(**FIXED | {"contrast": 0.0}).fit(X).transform(X).shape == (40, 96)
+    narrow = ConvPILAE(**FIXED | {"patch": [4, 50, 50], "pool": 9}).fit(X)
+    assert narrow.patch_ == [4, 20]  # as large as the image, and once
+    assert narrow.pool_ == 9
+    assert [branch.grid for branch in narrow.branches_] == [(3, 9), (1, 1)]
+    np.testing.assert_array_equal(narrow.reconstruct(X[:2].tolist()), narrow.reconstruct(X[:2]))
+    assert ConvPILAE(**FIXED).fit(X, np.zeros(40)).search_ == []
+    few = ConvPILAE(max_features=40).fit(images(60, (12, 12)), np.arange(60) % 2)
+    assert few._n_features_out <= 40
+    assert (
+        ConvPILAE(depth=1, mirror=False).fit(images(60), np.arange(60)).search_
+    )  # judged as numbers, without a warning
+
+
+def test_memory_does_not_grow_with_patches_or_depth():
+    X = np.random.default_rng(0).integers(0, 255, (400, 40, 40)).astype(np.uint8)
+    for options in ({"patch": 9, "filters": 1}, {"depth": 2, "filters": 2}):
+        model = ConvPILAE(**FIXED | options).fit(X[:100])
+        for method in (model.transform, model.reconstruct):
+            tracemalloc.start()
+            method(X)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < 200e6, (options, method)
