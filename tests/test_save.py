@@ -99,7 +99,7 @@ def test_without_statistics_the_file_is_small_and_predicts(tmp_path):
 def test_a_model_from_torch_comes_back_in_numpy(tmp_path):
     import torch
 
-    model = PILAEClassifier(random_state=0).fit(torch.asarray(X), y)
+    model = PILAEClassifier(width=[3], head_width=20, ridge=1e-2, random_state=0).fit(torch.asarray(X), y)
     again = roundtrip(model, tmp_path / "m.pilae")
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(torch.asarray(X)).numpy(), rtol=1e-12)
 
