@@ -63,6 +63,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.tabular
 	$(BIN)/python -m benchmarks.command_line
 	$(BIN)/python -m benchmarks.images
+	$(BIN)/python -m benchmarks.beyond
 	$(BIN)/python -m benchmarks.render
 
 # other libraries live in an environment of their own
