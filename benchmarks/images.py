@@ -36,23 +36,24 @@ LARGE = {
 def measure(name: str, cuda: bool) -> dict:
     with np.load(data_folder() / f"{name}.npz", allow_pickle=False) as data:
         X, y, X_test, y_test = (data[k] for k in ("X_train", "y_train", "X_test", "y_test"))
-    wait = lambda: None  # noqa: E731
     if cuda:
         import torch
 
         X, X_test = (torch.from_numpy(images).to("cuda") for images in (X, X_test))
-        wait = torch.cuda.synchronize
         torch.linalg.cholesky(torch.eye(8, device="cuda"))  # libraries are loaded before the clock starts
-    start = time.perf_counter()
+
+    def now() -> float:
+        if cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    start = now()
     conv = ConvPILAE(max_features=12_800 if cuda else 6400, random_state=0).fit(X, y)
-    wait()
-    found = time.perf_counter()
+    found = now()
     features = conv.transform(X)
-    wait()
-    encoded = time.perf_counter()
+    encoded = now()
     model = PILAEClassifier(random_state=0, **(LARGE if cuda else SMALL)).fit(features, y)
-    wait()
-    end = time.perf_counter()
+    end = now()
     predicted = model.predict(conv.transform(X_test))
     predicted = predicted.cpu().numpy() if hasattr(predicted, "cpu") else predicted
     result = {
@@ -70,15 +71,13 @@ def measure(name: str, cuda: bool) -> dict:
         },
     }
     if cuda:
-        import torch
-
         result["gpu"] = torch.cuda.get_device_name()
         result["gpu_gigabytes"] = torch.cuda.max_memory_allocated() / 1e9
     return result
 
 
 def main() -> None:
-    if sys.argv[1] == "--one" if len(sys.argv) > 1 else False:
+    if sys.argv[1:2] == ["--one"]:
         print(json.dumps(measure(sys.argv[2], sys.argv[3] == "cuda")))
         return
     arguments = sys.argv[1:]

@@ -26,7 +26,8 @@ from .activations import activate
 from .anchors import row_keys
 from .blocks import BLOCK_BYTES
 from .export import OnnxMixin
-from .linalg import PrimalGram, ridge_solve
+from .layer import decoder_with_bias
+from .linalg import PrimalGram
 from .model import PILAEClassifier, PILAERegressor
 from .moments import Moments
 from .save import SaveMixin, saveable
@@ -119,15 +120,12 @@ class PatchLayer:
 
     def positions(self, shape: Shape) -> tuple[int, int]:
         """Rows and columns of places a patch can have in an image."""
-        return tuple((side - part) // self.stride + 1 for side, part in zip(shape[:2], self.size, strict=True))  # type: ignore[return-value]
-
-    def patches(self, X: Array) -> Array:
-        return patches_of(X, self.size, self.stride)
+        return (shape[0] - self.size[0]) // self.stride + 1, (shape[1] - self.size[1]) // self.stride + 1
 
     def __call__(self, X: Array) -> Array:
         """Responses at every position, n x positions x p, of images n x h x w x c."""
         n = int(X.shape[0])
-        P, _ = normalised(self.patches(X), self.contrast)
+        P, _ = normalised(patches_of(X, self.size, self.stride), self.contrast)
         H = activate("relu", P @ self.weights, self.bias)
         return namespace(H).reshape(H, (n, -1, self.width))
 
@@ -135,12 +133,11 @@ class PatchLayer:
         """Images from the responses to their patches: each patch is decoded, and overlapping ones are averaged."""
         xp, device = space_of(X)
         n, h, w, c = (int(size) for size in X.shape)
-        P = self.patches(X) + 0.0
-        mean, root = xp.zeros_like(P[:, :1]), xp.ones_like(P[:, :1])
-        P, scales = normalised(P, self.contrast)
+        P, scales = normalised(patches_of(X, self.size, self.stride), self.contrast)
+        back = activate("relu", P @ self.weights, self.bias) @ self.decoder + self.decoder_bias
         if scales is not None:
             mean, root = scales
-        back = (activate("relu", P @ self.weights, self.bias) @ self.decoder + self.decoder_bias) * root + mean
+            back = back * root + mean
         (a, b), s = self.size, self.stride
         rows, columns = self.positions(Shape(h, w, c))
         back = xp.reshape(back, (n, rows, columns, a, b, c))
@@ -257,7 +254,7 @@ def fit_patches(
 
 
 def _some_patches(images: Array, size: tuple[int, int], each: int, rng: np.random.Generator) -> Array:
-    """`each` patches of every image at places drawn at random, as rows in float."""
+    """`each` patches of every image at places drawn at random, as rows."""
     n, h, w, _ = (int(s) for s in images.shape)
     down, across = rng.integers(0, h - size[0] + 1, (n, each)), rng.integers(0, w - size[1] + 1, (n, each))
     rows = (down[:, :, None] + np.arange(size[0])).reshape(n, each, size[0], 1)
@@ -301,12 +298,11 @@ def _decoded(P: Array, weights: Array, bias: Array, space: Space) -> tuple[Array
     for part in _parts(P):
         moments.add(activate("relu", part @ weights, bias), part, scratch=True)
     G, C = moments.gram(centred=True), moments.cross(centred=True)
-    W_d, _ = ridge_solve(G, C, DECODER_RIDGE * float(xp.sum(xp.linalg.diagonal(G))) / int(G.shape[0]))
+    decoder, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, str(P.dtype).split(".")[-1])
+    W_d = space.asarray(decoder, "float64")
     total = float(xp.sum(moments.variance_b())) * moments.weight
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
-    error = max(left, 0.0) / total if total > 0 else 0.0
-    dtype = str(P.dtype).split(".")[-1]
-    return space.asarray(W_d, dtype), space.asarray(moments.mean_b - moments.mean_a @ W_d, dtype), error
+    return decoder, decoder_bias, max(left, 0.0) / total if total > 0 else 0.0
 
 
 @saveable
@@ -364,7 +360,7 @@ def _shape(X: Array) -> Shape:
 
 
 def halved(H: Array, rows: int, columns: int) -> Array:
-    """Averages of two by two positions, n x rows/2 x columns/2 x p."""
+    """Averages of two by two positions, n x rows/2 x columns/2 x p; the last of an odd number is left out."""
     xp = namespace(H)
     H = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
     if rows < 2 or columns < 2:
@@ -647,7 +643,7 @@ class ConvPILAE(
         self, images: Array, y: np.ndarray, plan: Plan, seed: int, space: Space, progress: Progress
     ) -> tuple[Plan, list[dict[str, Any]]]:
         """One choice after another, each by the leave-one-out error of a ridge on the features."""
-        if len(np.unique(y)) < 2 or "auto" not in [getattr(self, name) for name in Plan._fields if name != "filters"]:
+        if len(np.unique(y)) < 2 or "auto" not in [getattr(self, name) for name in Plan._fields]:
             return plan, []
         side = min(s for s in _shape(images)[:2] if s > 1) if max(_shape(images)[:2]) > 1 else 1
         known: dict[Plan, float] = {}
@@ -818,11 +814,9 @@ class ConvPILAE(
         return Shape(side, side, 1) if side * side == d else Shape(1, d, 1)
 
     def _check_parameters(self) -> None:
-        many = isinstance(self.patch, (list, tuple)) and len(self.patch) > 0
-        if not (self.patch == "auto" if isinstance(self.patch, str) else many or _check.is_integer(self.patch)) or any(
-            not _check.is_integer(p) or p < 1
-            for p in (self.patch if many else [] if self.patch == "auto" else [self.patch])
-        ):
+        auto = isinstance(self.patch, str) and self.patch == "auto"
+        sizes = list(self.patch) if isinstance(self.patch, (list, tuple)) else [self.patch]
+        if not auto and not (sizes and all(_check.is_integer(size) and size > 0 for size in sizes)):
             raise _check.bad(self, "patch", "'auto', a positive integer or a list of positive integers")
         for name in ("filters", "pool"):
             _check.check_count(self, name, ("auto",))
@@ -905,14 +899,10 @@ def _in_onnx(graph: Any, branch: Branch, x: str) -> str:
         for layer in branch.layers[:-1]:
             rows, columns = layer.positions(shape)
             H = responses(layer, x, shape)
-            r, k = (rows // 2, columns // 2) if min(rows, columns) > 1 else (rows, columns)
-            M = averages(2 * r, 2 * k, (r, k)) if min(rows, columns) > 1 else np.eye(rows * columns)
-            if min(rows, columns) > 1:  # the last row or column of an odd number is left out
-                whole = np.zeros((r * k, rows, columns))
-                whole[:, : 2 * r, : 2 * k] = M.reshape(r * k, 2 * r, 2 * k)
-                M = whole.reshape(r * k, -1)
-            x = graph.op("Reshape", graph.op("MatMul", graph.constant(M), H), numbers([-1, r * k * layer.width]))
-            shape = Shape(r, k, layer.width)
+            each = halved(np.eye(rows * columns)[:, :, None], rows, columns)[..., 0]  # what it makes of every position
+            M = each.reshape(rows * columns, -1).T
+            x = graph.op("Reshape", graph.op("MatMul", graph.constant(M), H), numbers([-1, len(M) * layer.width]))
+            shape = Shape(*each.shape[1:], layer.width)
         layer = branch.layers[-1]
         H = responses(layer, x, shape)
         rows, columns = layer.positions(shape)

@@ -244,14 +244,19 @@ def output_moments(
 
     moments = rows.total(partial(Moments, rows.space, product=product), add, f"{name}: features", layer.width)
     if spec.keep_decoder:
-        # with a bias: features are far from zero, and a ridge on their mean would shrink what they say
-        G, C = moments.gram(centred=True), moments.cross(centred=True)
-        W_d, _ = ridge_solve(G, C, spec.decoder_ridge * _mean_diagonal(G))
-        layer.decoder = rows.space.asarray(W_d, rows.dtype)
-        layer.decoder_bias = rows.space.asarray(moments.mean_b - moments.mean_a @ W_d, rows.dtype)
+        layer.decoder, layer.decoder_bias = decoder_with_bias(moments, spec.decoder_ridge, rows.dtype)
     layer.seconds += time.perf_counter() - start
     layer.passes += rows.passes - passes
     return moments
+
+
+def decoder_with_bias(moments: Moments, decoder_ridge: float, dtype: str) -> tuple[Array, Array]:
+    """(W_d, b) of the map H W_d + b back to X: features are far from zero, and a ridge on their mean would shrink what
+    they say."""
+    G, C = moments.gram(centred=True), moments.cross(centred=True)
+    W_d, _ = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
+    b = moments.mean_b - moments.mean_a @ W_d
+    return moments.space.asarray(W_d, dtype), moments.space.asarray(b, dtype)
 
 
 def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple[Array, float, str]:

@@ -63,13 +63,14 @@ class Network:
         """What a head sees, or the features of layer `depth` alone."""
         whole = depth is None
         beside = [other(X) for other in self.others] if whole else []
+        below: list[Array] = []  # kept only where it is wanted: blocks of every layer are memory
         if self.scaling is not None:
             X = self.scaling(X)
-        seen = [X]
         for layer in self.layers[:depth]:
+            if self.skip and whole:
+                below.append(X)
             X = layer(X)
-            seen.append(X)
-        parts = [*(seen if self.skip and whole else [X]), *beside]
+        parts = [*below, X, *beside]
         return X if len(parts) == 1 else namespace(X).concat(parts, axis=1)
 
     def decode(self, H: Array, depth: int | None = None) -> Array:

@@ -11,10 +11,11 @@ from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _check, structure
-from .._arrays import to_numpy
+from .._arrays import NUMPY, to_numpy
 from .._dask import is_dask
 from ..head import LinearHead
-from ..linalg import ridge_solve
+from ..layer import decoder_with_bias
+from ..moments import Moments
 from ..plot import CalibrationDisplay, SpectrumDisplay
 from ..save import versions
 
@@ -196,11 +197,10 @@ def _reconstruction(model: Any, X: np.ndarray, shape: tuple[int, ...] | None) ->
     network = model.network_
     for k in range(1, len(model.layers_) + 1):
         H = _features(model, X, k)
-        centre = H[:half].mean(axis=0)
-        F = H - centre
-        G = F[:half].T @ F[:half]
-        W, _ = ridge_solve(G, F[:half].T @ (target[:half] - mean), 1e-3 * float(np.trace(G)) / len(G))
-        back = F[half:] @ W + mean
+        moments = Moments(NUMPY)
+        moments.add(H[:half], target[:half])
+        W_d, b = decoder_with_bias(moments, 1e-3, "float64")
+        back = H[half:] @ W_d + b
         layers.append({"layer": k, "error": float(np.sum((back - target[half:]) ** 2)) / total if total > 0 else 0.0})
         if shape is not None:
             shown = network.space.asarray(back[:PICTURES], network.dtype)
