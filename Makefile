@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all test-browser lint format docs tables bench bench-peers bench-scale clean
+.PHONY: demo test test-all test-browser lint format docs torture tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -44,6 +44,11 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# everything that tries to break pilae, at full count: under 40 minutes on 2 cores
+torture: $(VENV)/dev
+	$(BIN)/python -m torture
+	$(BIN)/python -m benchmarks.render
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,66 @@
+"""What the parts share: the error, work spread over processes, memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+
+class Broken(AssertionError):
+    """A promise that was not kept; the message says how to see it again."""
+
+
+def anonymous_megabytes() -> float:
+    """Memory that this process holds and no file backs, now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    raise OSError("this system does not say how much memory a process holds")
+
+
+def spread(work: Callable[[Any], Counter], items: Iterable[Any], processes: int = 2) -> Counter:
+    """The sum of work(item) over forked processes. One that dies (a crash of the interpreter) is `Broken`."""
+    items = list(items)
+    if processes == 1:
+        return sum((work(item) for item in items), Counter())
+    context = multiprocessing.get_context("fork")
+    found = context.SimpleQueue()
+    total: Counter = Counter()
+    waiting = list(enumerate(items))[::-1]
+    running: dict[int, tuple[Any, int]] = {}
+    while waiting or running:
+        while waiting and len(running) < processes:
+            number, item = waiting.pop()
+            child = context.Process(target=_child, args=(work, item, number, found), daemon=True)
+            child.start()
+            running[number] = (child, number)
+        while not found.empty():
+            number, counts, error = found.get()
+            running.pop(number)[0].join()
+            if error is not None:
+                raise Broken(error)
+            total += counts
+        for child, number in list(running.values()):
+            if child.exitcode not in (None, 0):
+                raise Broken(f"the process with item {items[number]!r} ended with exit code {child.exitcode}")
+        time.sleep(0.01)
+    return total
+
+
+def _child(work: Callable[[Any], Counter], item: Any, number: int, found: Any) -> None:
+    try:
+        found.put((number, work(item), None))
+    except BaseException as error:
+        import traceback
+
+        found.put((number, None, f"item {item!r}: {error}\n{traceback.format_exc()}"))
+
+
+def say(text: str) -> None:
+    """Progress, on standard error."""
+    print(text, file=sys.stderr, flush=True)
