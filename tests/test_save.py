@@ -1,5 +1,6 @@
 """One file: what was saved comes back, nothing else does, and nothing in it is run."""
 
+import errno
 import hashlib
 import json
 import pickle
@@ -251,9 +252,81 @@ def test_a_pickle_inside_is_not_run(tmp_path):
         header["members"]["0.npy"] = hashlib.sha256(file.getvalue()).hexdigest()
 
     rewritten(path, change)
-    with pytest.raises(ValueError, match="allow_pickle"):
+    with pytest.raises(pilae.ModelFileError, match="makes no sense"):
         pilae.load(path)
     assert not (tmp_path / "owned").exists()
+
+
+def test_a_file_cannot_claim_more_than_it_has(tmp_path):
+    """Bombs, members read again and again, shapes without bytes, ways of packing that need memory of their own."""
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier(width=[3]).fit(X, y)
+
+    def claims(header, members):
+        member = members["0.npy"].replace(b"(", b"(9", 1)
+        members["0.npy"], header["members"]["0.npy"] = member, hashlib.sha256(member).hexdigest()
+
+    def again(header, members):
+        for item in header["objects"]:
+            if "array" in item:
+                item["array"] = "0.npy"
+
+    for change in (claims, again):
+        model.save(path)
+        rewritten(path, change)
+        with pytest.raises(pilae.ModelFileError, match="makes no sense"):
+            pilae.load(path)
+    for content, packing in ((bytes(300 * 2**20), zipfile.ZIP_DEFLATED), (b"", zipfile.ZIP_LZMA)):
+        model.save(path)
+        with zipfile.ZipFile(path, "a", packing) as archive:
+            archive.writestr("more.npy", content)
+        with pytest.raises(pilae.ModelFileError, match="not a model that pilae has saved"):
+            pilae.load(path)
+
+
+def test_parts_that_do_not_fit_together_are_refused(tmp_path):
+    path = tmp_path / "m.pilae"
+    for model in (PILAEClassifier(width=[3], head_width=5), StackedPILAE(width=[3]), PILClassifier()):
+        model.fit(X, y)
+        model.n_features_in_ = 5
+        model.save(path)
+        with pytest.raises(pilae.ModelFileError, match="makes no sense"):
+            pilae.load(path)
+    model = PILAEClassifier(head="ridge", depth=0).fit(X, y)
+    model.classes_ = model.classes_[:2]
+    model.save(path)
+    with pytest.raises(pilae.ModelFileError, match="makes no sense"):
+        pilae.load(path)
+
+
+def test_a_header_that_could_not_be_loaded_is_not_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr("pilae.save.HEADER_BYTES", 1000)
+    with pytest.raises(ValueError, match="at most 1,000 can be loaded"):
+        PILAEClassifier().fit(X, y).save(tmp_path / "m.pilae")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", ["O_TMPFILE", "link"])
+def test_systems_without_nameless_files_get_whole_files_too(missing, tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError("not here")
+
+    if missing == "link":
+        monkeypatch.setattr("os.link", refuse)
+    else:
+        monkeypatch.delattr("os.O_TMPFILE")
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier().fit(X, y)
+    np.testing.assert_array_equal(roundtrip(model, path).predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="safe"):
+        PILAEClassifier(depth=0, head=Own()).fit(X, y).save(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_one_sentence():
+    with pytest.raises(OSError, match=r"^Cannot write '/dev/full': No space left on device\.$") as caught:
+        PILAEClassifier().fit(X, y).save("/dev/full")
+    assert caught.value.errno == errno.ENOSPC
 
 
 def test_a_file_of_the_first_format_still_loads(tmp_path):

@@ -8,7 +8,7 @@ from importlib import import_module
 from .conv import ConvPILAE
 from .model import PILAEClassifier, PILAERegressor
 from .pil import PILClassifier, PILRegressor
-from .save import load
+from .save import ModelFileError, load
 from .sources import scan_blocks, scan_csv, scan_parquet
 from .stack import PILAutoencoder, StackedPILAE
 from .stacking import stacked
@@ -27,6 +27,7 @@ def __getattr__(name: str):
 
 __all__ = [
     "ConvPILAE",
+    "ModelFileError",
     "PILAEClassifier",
     "PILAERegressor",
     "PILAutoencoder",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib
 import math
 import numbers
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse
@@ -20,21 +20,54 @@ from .activations import ACTIVATIONS
 
 MAX_COLUMNS = 10_000
 
+Method = TypeVar("Method", bound=Callable)
 
-@contextlib.contextmanager
-def fresh_fit(estimator: Any) -> Iterator[None]:
-    """Fit from nothing: no attribute of an earlier fit is left, and if anything goes wrong, Ctrl-C included, the
-    estimator is as it was."""
-    before = dict(vars(estimator))
-    for name in before:
-        if name.endswith("_") and not name.startswith("__"):
-            delattr(estimator, name)
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+
+def twin(estimator: Any) -> Any:
+    """Another estimator of the same parameters and the same fitted attributes, as they are at this moment."""
+    other = object.__new__(type(estimator))
+    other.__dict__.update(vars(estimator))
+    return other
+
+
+def whole_update(method: Method) -> Method:
+    """All or nothing: the method works on a twin, which takes the estimator's place in one step when it is done.
+
+    An error, or Ctrl-C at any moment, leaves the estimator as it was or as it is afterwards, and a thread that predicts
+    meanwhile sees one or the other. The method must replace what it changes, not write into it.
+    """
+
+    @functools.wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        other = twin(self)
+        method(other, *args, **kwargs)
+        self.__dict__ = vars(other)
+        return self
+
+    return cast(Method, whole)
+
+
+def whole_fit(method: Method) -> Method:
+    """`whole_update` from nothing: no attribute of an earlier fit is left."""
+
+    @functools.wraps(method)
+    def fresh(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in list(vars(self)):
+            if name.endswith("_") and not name.startswith("__"):
+                delattr(self, name)
+        return method(self, *args, **kwargs)
+
+    return whole_update(cast(Method, fresh))
+
+
+def at_one_moment(method: Method) -> Method:
+    """The method sees one state of the estimator throughout, whatever another thread adds meanwhile."""
+
+    @functools.wraps(method)
+    def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(twin(self), *args, **kwargs)
+
+    return cast(Method, seen)
 
 
 # ---------------------------------------------------------------------------------------------- parameters

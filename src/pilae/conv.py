@@ -191,6 +191,7 @@ class ConvPILAE(
 
     # ------------------------------------------------------------------------------------------------- fitting
 
+    @_check.whole_fit
     @with_callbacks
     def fit(self, X, y=None):
         """Find filters, and what is "auto".
@@ -206,49 +207,54 @@ class ConvPILAE(
         -------
         self
         """
-        with _check.fresh_fit(self):
-            self._check_parameters()
-            seed = _check.seed_of(self.random_state)
-            X, shape = self._images(X, reset=True)
-            space, progress = space_for(X, self.device), Progress(self.verbose)
-            progress.begin(self)
-            dtype = self.dtype or ("float64" if str(X.dtype).endswith("float64") else "float32")
-            chosen = self._sample(X, seed, SEARCH_IMAGES)
-            images = space.asarray(take_rows(X, chosen), dtype)
-            images = space.xp.reshape(images, (len(chosen), *shape))
-            plan = self._default(shape)
-            search: list[dict[str, Any]] = []
-            if y is not None:
-                labels = to_numpy(_check.plain_labels(y))
-                if labels.ndim == 0 or len(labels) != int(X.shape[0]):
-                    raise ValueError(
-                        f"X has {X.shape[0]} images but y has {labels.size} targets: give one target for each image."
-                    )
-                if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-                    raise ValueError(
-                        "y contains NaN or infinity, which ConvPILAE does not take: leave those images out."
-                    )
-                labels = labels[chosen]
-                labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-                plan, search = self._search(images, labels, plan, seed, space, progress)
-            progress.stage("filters")
-            branches = self._build(
-                first_of(images, PATCH_IMAGES), plan, self._filters(plan, self.max_features), seed, space
-            )
-            progress.close()
-            self.space_, self.dtype_ = space, dtype
-            self.branches_ = branches
-            self.image_shape_ = tuple(shape)
-            self.search_ = search
-            sides = [max(branch.layers[0].size) for branch in branches]
-            self.patch_ = sides[0] if len(sides) == 1 else sides
-            self.pool_ = max(branches[0].grid)
-            self.encoder_ridge_, self.contrast_ = plan.encoder_ridge, plan.contrast
-            self.mirror_, self.depth_ = plan.mirror, plan.depth
-            self.filters_ = branches[0].layers[-1].width // (2 if self.both_signs else 1)
-            self._n_features_out = sum(branch.width for branch in branches)
-            progress.end()
+        self._check_parameters()
+        seed = _check.seed_of(self.random_state)
+        X, shape = self._images(X, reset=True)
+        space, progress = space_for(X, self.device), Progress(self.verbose)
+        progress.begin(self)
+        dtype = self.dtype or ("float64" if str(X.dtype).endswith("float64") else "float32")
+        chosen = self._sample(X, seed, SEARCH_IMAGES)
+        images = space.asarray(take_rows(X, chosen), dtype)
+        images = space.xp.reshape(images, (len(chosen), *shape))
+        plan = self._default(shape)
+        search: list[dict[str, Any]] = []
+        if y is not None:
+            labels = to_numpy(_check.plain_labels(y))
+            if labels.ndim == 0 or len(labels) != int(X.shape[0]):
+                raise ValueError(
+                    f"X has {X.shape[0]} images but y has {labels.size} targets: give one target for each image."
+                )
+            if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+                raise ValueError("y contains NaN or infinity, which ConvPILAE does not take: leave those images out.")
+            labels = labels[chosen]
+            labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+            plan, search = self._search(images, labels, plan, seed, space, progress)
+        progress.stage("filters")
+        branches = self._build(
+            first_of(images, PATCH_IMAGES), plan, self._filters(plan, self.max_features), seed, space
+        )
+        progress.close()
+        self.space_, self.dtype_ = space, dtype
+        self.branches_ = branches
+        self.image_shape_ = tuple(shape)
+        self.search_ = search
+        sides = [max(branch.layers[0].size) for branch in branches]
+        self.patch_ = sides[0] if len(sides) == 1 else sides
+        self.pool_ = max(branches[0].grid)
+        self.encoder_ridge_, self.contrast_ = plan.encoder_ridge, plan.contrast
+        self.mirror_, self.depth_ = plan.mirror, plan.depth
+        self.filters_ = branches[0].layers[-1].width // (2 if self.both_signs else 1)
+        self._n_features_out = sum(branch.width for branch in branches)
+        progress.end()
         return self
+
+    def _check_loaded(self) -> None:
+        height, width, channels = self.image_shape_
+        if height * width * channels != self.n_features_in_:
+            raise ValueError(f"{self.n_features_in_} numbers for an image of {self.image_shape_}")
+        images = np.zeros((1, height, width, channels), dtype=self.dtype_)
+        if features_of_images(self.branches_, images, 1, self.space_).shape[1] != self._n_features_out:
+            raise ValueError(f"not {self._n_features_out} features")
 
     def _sample(self, X: Array, seed: int, most: int) -> np.ndarray:
         """The images of smallest key, in order of the key: the same ones in any order of the rows. Of equal images one

@@ -209,6 +209,23 @@ class _BasePILAE(
 
     # ----------------------------------------------------------------------------------------- predicting
 
+    def _check_loaded(self) -> None:
+        zeros = np.zeros((1, self.n_features_in_))
+        rows = Rows(zeros, self.network_.space, block_rows=self.block_rows, dtype=self.network_.dtype)
+        F, head = rows.map(self.network_, self._widest), self.head_
+        if isinstance(head, LinearHead):
+            outputs = head.scores(F)
+            n_outputs = len(self.classes_) if hasattr(self, "classes_") else self.n_outputs
+            moments = head.output.moments
+            if head.output.solved and outputs.shape != (1, n_outputs):
+                raise ValueError(f"{outputs.shape[1]} outputs for {n_outputs} targets")
+            if moments is not None and moments.count and moments.ab.shape != (head.output.coef.shape[0], n_outputs):
+                raise ValueError(f"sums of shape {moments.ab.shape} for {n_outputs} targets")
+        elif not isinstance(head.estimator, BaseEstimator):
+            raise TypeError(f"the head is a {type(head.estimator)}")
+        else:
+            head.features(F)
+
     @property
     def _widest(self) -> int:
         widths = [layer.width for layer in self.layers_]
@@ -225,6 +242,7 @@ class _BasePILAE(
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
     @lazy_on_dask
+    @_check.at_one_moment
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
 
@@ -523,6 +541,7 @@ default="auto"
         )
         self.class_weight = class_weight
 
+    @_check.whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
@@ -548,29 +567,29 @@ default="auto"
         self._fit(X, y, sample_weight, {}, classes)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, fit_params: dict, announced: Any) -> PILAEClassifier:
-        with _check.fresh_fit(self):
-            self._check_params()
-            rows: Rows
-            labels: np.ndarray | None = None
-            if is_streamed(X):
-                rows, first = stream_to_fit(self, X, y, sample_weight, labels=True)
-                multilabel, given = False, False
-                classes = _check.all_classes(self, first.classes, announced)
-                mass = np.zeros(len(classes))
-                mass[np.searchsorted(classes, first.classes)] = first.mass
-                rows.weigh_classes(self._class_factor(classes, mass), mass)
-                rows.classes, rows.n_classes = classes, len(classes)
-            else:
-                rows, classes, labels, given = self._array_rows(X, y, sample_weight, announced)
-                multilabel = rows.codes is None
-            self.classes_, self.multilabel_ = classes, multilabel
-            self._fit_rows(rows, labels, self._head_fit_params(rows.weight, fit_params, given=given))
-            if isinstance(self.head_, EstimatorHead) and not multilabel:
-                self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
-            if isinstance(self.head_, LinearHead):
-                self._set_loo(self.head_.output.loo)
+        self._check_params()
+        rows: Rows
+        labels: np.ndarray | None = None
+        if is_streamed(X):
+            rows, first = stream_to_fit(self, X, y, sample_weight, labels=True)
+            multilabel, given = False, False
+            classes = _check.all_classes(self, first.classes, announced)
+            mass = np.zeros(len(classes))
+            mass[np.searchsorted(classes, first.classes)] = first.mass
+            rows.weigh_classes(self._class_factor(classes, mass), mass)
+            rows.classes, rows.n_classes = classes, len(classes)
+        else:
+            rows, classes, labels, given = self._array_rows(X, y, sample_weight, announced)
+            multilabel = rows.codes is None
+        self.classes_, self.multilabel_ = classes, multilabel
+        self._fit_rows(rows, labels, self._head_fit_params(rows.weight, fit_params, given=given))
+        if isinstance(self.head_, EstimatorHead) and not multilabel:
+            self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
+        if isinstance(self.head_, LinearHead):
+            self._set_loo(self.head_.output.loo)
         return self
 
+    @_check.whole_update
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -709,6 +728,7 @@ default="auto"
         return xp.astype(outputs > 0.5, xp.int64) if self.multilabel_ else xp.argmax(outputs, axis=1)
 
     @lazy_on_dask
+    @_check.at_one_moment
     def predict(self, X) -> Array:
         """Class of each row of X (a 0/1 matrix for multilabel targets).
 
@@ -725,6 +745,7 @@ default="auto"
 
     @available_if(_head_has("decision_function"))
     @lazy_on_dask
+    @_check.at_one_moment
     def decision_function(self, X) -> Array:
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -736,6 +757,7 @@ default="auto"
 
     @available_if(_head_has("predict_proba"))
     @lazy_on_dask
+    @_check.at_one_moment
     def predict_proba(self, X) -> Array:
         """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
 
@@ -871,6 +893,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         )
         self.loss = loss
 
+    @_check.whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
@@ -889,38 +912,35 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         -------
         self
         """
-        with _check.fresh_fit(self):
-            self._check_params()
-            _check.check_choice(self, "loss", ("squared", "robust"))
-            if is_streamed(X):
-                if self.loss == "robust":
-                    raise ValueError(
-                        "loss='robust' weighs rows one by one, and takes arrays: read the source into one."
-                    )
-                stream, first = stream_to_fit(self, X, y, sample_weight, labels=False)
-                self.flat_ = first.n_outputs == 1
-                self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
-            else:
-                X = _check.check_X(self, X, reset=True, min_rows=2)
-                w = _check.check_weight(sample_weight, X.shape[0])
-                Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
-                if self.loss == "robust":
-                    self.row_weights_ = self._found_weights(X, Y, w, fit_params)
-                    w = self.row_weights_ if w is None else w * self.row_weights_
-                rows = Rows(
-                    X,
-                    space_for(X, self.device),
-                    targets=Y,
-                    weight=w,
-                    unit=None if w is None else np.minimum(w, 1.0),
-                    block_rows=self.block_rows,
-                    dtype=self.dtype,
-                    progress=Progress(self.verbose),
-                )
-                routed = self._head_fit_params(w, fit_params, given=w is not None)
-                self._fit_rows(rows, Y[:, 0] if self.flat_ else Y, routed)
-            if isinstance(self.head_, LinearHead):
-                self._set_loo(self.head_.output.loo)
+        self._check_params()
+        _check.check_choice(self, "loss", ("squared", "robust"))
+        if is_streamed(X):
+            if self.loss == "robust":
+                raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
+            stream, first = stream_to_fit(self, X, y, sample_weight, labels=False)
+            self.flat_ = first.n_outputs == 1
+            self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
+        else:
+            X = _check.check_X(self, X, reset=True, min_rows=2)
+            w = _check.check_weight(sample_weight, X.shape[0])
+            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+            if self.loss == "robust":
+                self.row_weights_ = self._found_weights(X, Y, w, fit_params)
+                w = self.row_weights_ if w is None else w * self.row_weights_
+            rows = Rows(
+                X,
+                space_for(X, self.device),
+                targets=Y,
+                weight=w,
+                unit=None if w is None else np.minimum(w, 1.0),
+                block_rows=self.block_rows,
+                dtype=self.dtype,
+                progress=Progress(self.verbose),
+            )
+            routed = self._head_fit_params(w, fit_params, given=w is not None)
+            self._fit_rows(rows, Y[:, 0] if self.flat_ else Y, routed)
+        if isinstance(self.head_, LinearHead):
+            self._set_loo(self.head_.output.loo)
         return self
 
     def _found_weights(self, X: Any, Y: np.ndarray, w: np.ndarray | None, fit_params: dict) -> np.ndarray:
@@ -950,6 +970,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
                     break
         return found
 
+    @_check.whole_update
     def partial_fit(self, X, y=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -997,6 +1018,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         self.loo_is_stale_ = False
 
     @lazy_on_dask
+    @_check.at_one_moment
     def predict(self, X) -> Array:
         """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -1005,6 +1027,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         return scores[:, 0] if self.flat_ else scores
 
     @lazy_on_dask
+    @_check.at_one_moment
     def predict_interval(self, X, coverage: float = 0.9) -> Array:
         """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows.
 

@@ -76,14 +76,18 @@ class _BasePIL(SaveMixin, BaseEstimator):
         X = _check.check_X(self, X, reset=False)
         fitted = space_of(self.output_)
         _check.check_same_space(self, method, X, fitted)
+        return Rows(X, fitted, dtype="float64").map(self._outputs, int(self.output_.shape[0]))
 
-        def outputs(block: Array) -> Array:
-            H = _with_bias(self.scaling_(block))
-            for W in self.weights_:
-                H = activate(self.activation_, H @ W)
-            return H @ self.output_
+    def _outputs(self, X: Array) -> Array:
+        H = _with_bias(self.scaling_(X))
+        for W in self.weights_:
+            H = activate(self.activation_, H @ W)
+        return H @ self.output_
 
-        return Rows(X, fitted, dtype="float64").map(outputs, int(self.output_.shape[0]))
+    def _check_loaded(self) -> None:
+        outputs = self._outputs(np.zeros((1, self.n_features_in_)))
+        if hasattr(self, "classes_") and outputs.shape[1] != len(self.classes_):
+            raise ValueError(f"{outputs.shape[1]} outputs for {len(self.classes_)} classes")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -128,15 +132,15 @@ class PILClassifier(ClassifierMixin, _BasePIL):
     [14, 178]
     """
 
+    @_check.whole_fit
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and labels y (n_samples,)."""
-        with _check.fresh_fit(self):
-            X = self._check_fit(X)
-            classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], None)
-            if multilabel:
-                raise ValueError("PILClassifier takes one label a row; for multilabel targets use PILAEClassifier.")
-            self.classes_ = classes
-            self._fit_layers(X, np.eye(len(classes))[codes])
+        X = self._check_fit(X)
+        classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], None)
+        if multilabel:
+            raise ValueError("PILClassifier takes one label a row; for multilabel targets use PILAEClassifier.")
+        self.classes_ = classes
+        self._fit_layers(X, np.eye(len(classes))[codes])
         return self
 
     def decision_function(self, X) -> Array:
@@ -171,12 +175,12 @@ class PILRegressor(RegressorMixin, _BasePIL):
     True
     """
 
+    @_check.whole_fit
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
-        with _check.fresh_fit(self):
-            X = self._check_fit(X)
-            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
-            self._fit_layers(X, Y)
+        X = self._check_fit(X)
+        Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+        self._fit_layers(X, Y)
         return self
 
     def predict(self, X) -> Array:

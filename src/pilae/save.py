@@ -8,6 +8,7 @@ scikit-learn estimator holds (a head, a table encoder) is a member written by sk
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import importlib
 import io
@@ -15,10 +16,10 @@ import json
 import math
 import os
 import platform
+import secrets
+import shutil
 import stat
-import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,8 +64,17 @@ TRUSTED = (
 )
 """Types inside estimators that are loaded beside those skops itself knows to be harmless."""
 
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError)
-"""What reading a member of a damaged archive raises."""
+HEADER_BYTES = 2**24
+"""A header is not larger than this: a name for each of 100,000 columns is a third of it."""
+
+UNPACKED_BYTES, UNPACKED_TIMES = 2**28, 100
+"""An archive may unpack to so many bytes, or to so many times its size: beyond, it was made to fill memory."""
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""The disk is full, or what we may have of it."""
+
+MOST_COLUMNS = 10**6
+"""Of rows that a file may claim its model takes."""
 
 PACKAGES = ("pilae", "numpy", "scipy", "scikit-learn", "skops", "skrub")
 
@@ -82,8 +92,27 @@ def saveable(cls: type[Kind]) -> type[Kind]:
     return cls
 
 
+class ModelFileError(ValueError):
+    """A file is not a model that this version of pilae can load: damaged, forged, of another program or of a later one.
+
+    The one error of `load`, beside those of files that are not there or not to be read (OSError) and of packages that
+    are not installed (ImportError).
+
+    Examples
+    --------
+    >>> import tempfile, pilae
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     pilae.load(file.name)
+    Traceback (most recent call last):
+    pilae.save.ModelFileError: ... is not a model that pilae has saved, or it is damaged.
+    """
+
+
 class SaveMixin:
     """`save` for estimators."""
+
+    def _check_loaded(self) -> None:
+        """Raises anything if the parts of a model that was read do not fit together. One row of zeros goes through."""
 
     def save(self, path: str | os.PathLike, *, statistics: bool = True) -> None:
         """Write the fitted model to one file, which `pilae.load` reads. The file appears whole or not at all.
@@ -115,15 +144,16 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
         "tree": tree,
     }
     text = json.dumps(header, allow_nan=False).encode()
+    if len(text) > HEADER_BYTES:
+        raise ValueError(
+            f"What is to be saved beside arrays takes {len(text):,} bytes, and at most {HEADER_BYTES:,} can be loaded: "
+            "use shorter names for columns and classes, or numbers."
+        )
     with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("header.json", text, zipfile.ZIP_DEFLATED)
         archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
         for name, write in writer.members.items():
-            info = zipfile.ZipInfo(name)
-            info.compress_type = (
-                zipfile.ZIP_STORED if name.endswith(".npy") else zipfile.ZIP_DEFLATED
-            )  # weights are noise
-            with archive.open(info, "w", force_zip64=True) as member:
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:  # stored: weights are noise
                 write(member)
 
 
@@ -136,7 +166,9 @@ def load(path: str | os.PathLike) -> Any:
     """Read a model that `save` wrote.
 
     No code in the file is run: it holds arrays, plain values and names of pilae's own classes; a scikit-learn
-    estimator inside it is read by skops, and only if all of its types are known.
+    estimator inside it is read by skops, and only if all of its types are known. Damage is noticed by checksums, and
+    a file cannot claim much more memory than it has bytes. Whatever is wrong with it is a `ModelFileError`. Checksums
+    do not say who wrote a file: its model predicts what its writer wanted.
 
     Returns
     -------
@@ -171,8 +203,11 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
         reader = _Reader(archive, header, path)
         with _damage(path):
             held = {name: reader.decode(value) for name, value in header["tree"].items()}
-        if not isinstance(held.get("model"), SaveMixin):
-            raise _damaged(path)
+            model = held["model"]
+            if not isinstance(model, SaveMixin) or not 0 < model.n_features_in_ <= MOST_COLUMNS:  # type: ignore[attr-defined]
+                raise _damaged(path)
+            with np.errstate(all="ignore"):
+                model._check_loaded()
         return held
 
 
@@ -208,37 +243,95 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it.")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        with path.open("wb") as file:
+        with _writing(path, _FULL), path.open("wb") as file:
             yield file
         return
+    umask = os.umask(0)
+    os.umask(umask)
+    mode = 0o666 & ~umask  # as open() would have made it
+    name = str(path.with_name(f".{path.name}.{secrets.token_hex(8)}"))
+    nameless = True
+    with _writing(path, None):
+        try:  # no name until it is whole: not even a killed process leaves a piece
+            handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, mode)
+        except (AttributeError, OSError):  # another system, or a file system without
+            nameless = False
+            handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode)
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w+b") as file:
+            with _writing(path, _FULL):
+                yield file
+                file.flush()
+                os.fsync(file.fileno())  # a power cut must not leave the name without the content
+            if nameless:
+                with _writing(path, None):
+                    _give_name(file, name)
+        with _writing(path, None):
+            os.replace(name, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _give_name(file: BinaryIO, name: str) -> None:
+    try:
+        os.link(f"/proc/self/fd/{file.fileno()}", name, follow_symlinks=True)
+    except OSError:  # /proc is not there, or links are not allowed
+        file.seek(0)
+        with open(name, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+
+
+@contextlib.contextmanager
+def _writing(path: Path, numbers: tuple[int, ...] | None) -> Iterator[None]:
+    """What goes wrong, by these numbers of the system's errors or by any, as a sentence about the file."""
+    try:
+        yield
     except OSError as error:
-        raise type(error)(f"Cannot write {str(path)!r}: {error.strerror or error}.") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # as open() would have made it
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        if numbers is not None and error.errno not in numbers:
+            raise
+        sentence = type(error)(f"Cannot write {str(path)!r}: {error.strerror or error}.")
+        sentence.errno = error.errno
+        raise sentence from error
 
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
-    with archive:
-        yield archive
+    with open(path, "rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+            _check_archive(archive, os.fstat(file.fileno()).st_size)
+        except Exception as error:  # zipfile raises many classes on archives that are none
+            raise ModelFileError(
+                f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged."
+            ) from error
+        with archive:
+            yield archive
 
 
-def _damaged(path: str | os.PathLike) -> ValueError:
-    return ValueError(f"{os.fspath(path)!r} is damaged: what it says about itself makes no sense.")
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """Raises on archives that could unpack to much more than they are, and on ways of packing that we do not use."""
+    infos = archive.infolist()
+    if sum(info.file_size for info in infos) > max(UNPACKED_BYTES, UNPACKED_TIMES * size):
+        raise ValueError("the archive claims to unpack to far more than it is")
+    for info in infos:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise ValueError(f"{info.filename} is packed or encrypted in a way that is never used")
+
+
+def _bytes_of(archive: zipfile.ZipFile, name: str, most: int | None = None) -> bytes:
+    """A member, and not a byte more than it claims to have: zipfile would unpack all there is first."""
+    size = archive.getinfo(name).file_size
+    if most is not None and size > most:
+        raise ValueError(f"{name} has {size:,} bytes")
+    with archive.open(name) as member:
+        return member.read(size)
+
+
+def _damaged(path: str | os.PathLike) -> ModelFileError:
+    return ModelFileError(f"{os.fspath(path)!r} is damaged: what it says about itself makes no sense.")
 
 
 @contextlib.contextmanager
@@ -246,25 +339,27 @@ def _damage(path: str | os.PathLike) -> Iterator[None]:
     """Whatever goes wrong while a header is followed means that it is not what was written."""
     try:
         yield
-    except (KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+    except (ModelFileError, ImportError, MemoryError):
+        raise
+    except Exception as error:
         raise _damaged(path) from error
 
 
 def _header(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, Any]:
     try:
-        text = archive.read("header.json")
+        text = _bytes_of(archive, "header.json", HEADER_BYTES)
         header = json.loads(text)
         wrong = header["file"] != "pilae"
         written = int(header["format"])
-        checked = written < 2 or archive.read("header.sha256").decode() == hashlib.sha256(text).hexdigest()
-    except (KeyError, ValueError, TypeError, RecursionError, *_UNREADABLE) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
+        checked = written < 2 or _bytes_of(archive, "header.sha256", 64).decode() == hashlib.sha256(text).hexdigest()
+    except Exception as error:  # as many classes as there are ways to be damaged
+        raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
     if wrong or written < 1:
-        raise ValueError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
+        raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
     if written <= FORMAT and not checked:
-        raise ValueError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
+        raise ModelFileError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
     if written > FORMAT:
-        raise ValueError(
+        raise ModelFileError(
             f"{os.fspath(path)!r} was written by a later pilae, in format {written}, "
             f"and this version reads formats up to {FORMAT}: update pilae to load it."
         )
@@ -355,8 +450,8 @@ class _Writer:
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
         if unknown:
             raise ValueError(
-                f"{place} holds a {unknown[0]}, which is not among the types that are safe to load: use estimators of "
-                "scikit-learn itself, or pickle the model at your own risk."
+                f"{place} holds a {unknown[0]}, which is not among the types that are safe to load: use an estimator "
+                "of scikit-learn that is made of arrays alone (no trees), or pickle the model at your own risk."
             )
         return {"skops": self._member(f"{len(self.members)}.skops", lambda file: file.write(data) and None)}
 
@@ -387,6 +482,7 @@ class _Reader:
     def __init__(self, archive: zipfile.ZipFile, header: dict[str, Any], path: str | os.PathLike) -> None:
         self.archive, self.header, self.path = archive, header, os.fspath(path)
         self._made: dict[int, Any] = {}
+        self._read: set[str] = set()
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -414,7 +510,7 @@ class _Reader:
         if key == "dict":
             return {self.decode(k): self.decode(v) for k, v in content}
         if key == "array":
-            return np.lib.format.read_array(io.BytesIO(self._member(content)), allow_pickle=False)
+            return _array_of(self._member(content))
         if key == "items":
             array = np.empty(len(content), dtype=object)
             array[:] = [self.decode(item) for item in content]
@@ -428,7 +524,7 @@ class _Reader:
             importlib.import_module(_LATER[kind])
         cls: Any = _kinds.get(kind)
         if cls is None:
-            raise ValueError(
+            raise ModelFileError(
                 f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."
             )
         found = {name: self.decode(item) for name, item in fields.items()}
@@ -441,22 +537,57 @@ class _Reader:
 
     def _estimator(self, data: bytes) -> Any:
         skops = _skops(f"{self.path!r}")
+        _check_estimator(data)
         unknown = set(skops.get_untrusted_types(data=data))
         if unknown - set(TRUSTED):
-            raise ValueError(
+            raise ModelFileError(
                 f"{self.path!r} holds a {sorted(unknown - set(TRUSTED))[0]}, which is not among the types that are "
                 "safe to load: nothing was loaded."
             )
         return skops.loads(data, trusted=sorted(unknown))
 
     def _member(self, name: str) -> bytes:
+        if name in self._read:  # once is all that is ever written; again and again would fill memory
+            raise _damaged(self.path)
+        self._read.add(name)
         try:
-            data = self.archive.read(name)
-        except (KeyError, *_UNREADABLE) as error:
-            raise ValueError(f"{self.path!r} is damaged: {name} cannot be read.") from error
+            data = _bytes_of(self.archive, name)
+        except Exception as error:  # zipfile and zlib raise many classes on damaged members
+            raise ModelFileError(f"{self.path!r} is damaged: {name} cannot be read.") from error
         if hashlib.sha256(data).hexdigest() != self.header["members"].get(name):
-            raise ValueError(f"{self.path!r} is damaged: {name} is not what was saved.")
+            raise ModelFileError(f"{self.path!r} is damaged: {name} is not what was saved.")
         return data
+
+
+def _array_of(data: bytes) -> np.ndarray:
+    """The array of a `.npy` member."""
+    shape, fortran, dtype, offset = _claims(data)
+    if dtype.kind not in "biufUSmM":
+        raise ValueError(f"an array has dtype {dtype}")
+    order: Any = "F" if fortran else "C"
+    return np.ndarray(shape, dtype, data, offset, order=order).copy(order=order)
+
+
+def _claims(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """(shape, Fortran order, dtype, offset) of a `.npy` member, which must have exactly the bytes they claim."""
+    file = io.BytesIO(data)
+    major, _ = np.lib.format.read_magic(file)
+    read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[major]
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError("an array is not what its member says")
+    return shape, fortran, dtype, file.tell()
+
+
+def _check_estimator(data: bytes) -> None:
+    """Raises on what skops would unpack or allocate beyond all bounds."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        _check_archive(archive, len(data))
+        for name in archive.namelist():
+            if name.endswith(".npy"):
+                _claims(_bytes_of(archive, name))
+            elif name.endswith(".npz"):
+                _check_estimator(_bytes_of(archive, name))
 
 
 def _skops(what: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +25,13 @@ class _BaseStack(
     SaveMixin, OnnxMixin, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
+
+    def _check_loaded(self) -> None:
+        zeros = np.zeros((1, self.n_features_in_))
+        rows = Rows(zeros, self.network_.space, block_rows=self.block_rows, dtype=self.network_.dtype)
+        H = rows.map(self.network_, self.n_features_in_)
+        if self.keep_decoders:
+            self.network_.decode(H)
 
     def _fit(self, X: Any, sample_weight: Any, depth: int | str, max_depth: int, growth: Any) -> None:
         seed = _check.seed_of(self.random_state)
@@ -266,6 +274,7 @@ default="auto"
         self.random_state = random_state
         self.verbose = verbose
 
+    @_check.whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the layers.
@@ -280,14 +289,13 @@ default="auto"
         -------
         self
         """
-        with _check.fresh_fit(self):
-            _check.check_network(self)
-            _check.check_running(self)
-            if self.growth == "loo":
-                raise _check.bad(self, "growth", "'rank' or a number (there is no output layer to leave rows out of)")
-            listed = structure.listed_widths(self.width)
-            depth = len(listed) if listed else self.depth
-            self._fit(X, sample_weight, depth, self.max_depth, self.growth)
+        _check.check_network(self)
+        _check.check_running(self)
+        if self.growth == "loo":
+            raise _check.bad(self, "growth", "'rank' or a number (there is no output layer to leave rows out of)")
+        listed = structure.listed_widths(self.width)
+        depth = len(listed) if listed else self.depth
+        self._fit(X, sample_weight, depth, self.max_depth, self.growth)
         return self
 
 
@@ -363,6 +371,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         self.random_state = random_state
         self.verbose = verbose
 
+    @_check.whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the autoencoder.
@@ -377,14 +386,13 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         -------
         self
         """
-        with _check.fresh_fit(self):
-            _check.check_width(self)
-            if len(structure.listed_widths(self.width) or [1]) != 1:
-                raise _check.bad(self, "width", "one rule or one integer (StackedPILAE takes several)")
-            _check.check_layer(self)
-            _check.check_choice(self, "input_scaling", ("auto", "none", "standard", "asinh"))
-            _check.check_running(self)
-            self._fit(X, sample_weight, 1, 1, None)
+        _check.check_width(self)
+        if len(structure.listed_widths(self.width) or [1]) != 1:
+            raise _check.bad(self, "width", "one rule or one integer (StackedPILAE takes several)")
+        _check.check_layer(self)
+        _check.check_choice(self, "input_scaling", ("auto", "none", "standard", "asinh"))
+        _check.check_running(self)
+        self._fit(X, sample_weight, 1, 1, None)
         return self
 
 

@@ -8,6 +8,7 @@ until somebody predicts.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,27 +51,28 @@ def places(known: np.ndarray, classes: np.ndarray) -> list[int | None]:
 class UpdateMixin:
     """What the classifier and the regressor share. They give `_new_rows`, which reads (X, y, sample_weight)."""
 
+    head_: Any
+
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any, update: str) -> None:
         self._check_params()
         if update not in ("head", "all"):
             raise ValueError(f"'update' must be 'head' or 'all'. Got {update!r} instead.")
         self._need_additive_weights("partial_fit")
         if not hasattr(self, "head_"):
-            with _check.fresh_fit(self):
-                self._first_fit(X, y, classes, sample_weight)
-                self._need_statistics("partial_fit")
+            self._first_fit(X, y, classes, sample_weight)
+            self._need_statistics("partial_fit")
             return
         head = self._need_statistics("partial_fit")
         rows, wider = self._new_rows(X, y, sample_weight, classes)
         network, approximate = self.network_, self.approximate_
         if update == "all":
             network, approximate = _updated_network(network, rows), True
-        # a copy, so that an interruption leaves the model as it was
         moments = head.output.moments.copy() if wider is None else head.output.moments.arranged(wider.columns)
         moments.merge(self._summed(network, head, rows, moments))
         self._take_over(moments, wider)
         self.network_, self.layers_, self.approximate_ = network, network.layers, approximate
 
+    @_check.whole_update
     def forget(self: Any, X, y=None, sample_weight=None, remaining=None):
         """Remove rows: afterwards the output layer is one that never saw them.
 
@@ -123,14 +125,15 @@ class UpdateMixin:
         for name, value in vars(self).items():
             if (name.endswith("_") and not name.startswith("loo_")) or name == "_n_features_out":
                 setattr(new, name, value)
-        output = copy.copy(head.output)
-        output.moments, output.solved = head.output.moments.like(), False
-        output.loo, output.scored_rows = None, None  # what is known of single rows stays here
+        empty = head.output.moments.like()
+        # what is known of single rows stays here
+        output = dataclasses.replace(head.output, moments=empty, solved=False, loo=None, scored_rows=None)
         calibration = head.calibrated(self.multilabel_) if hasattr(self, "classes_") else None
         new.head_ = LinearHead(head.hidden, output, calibration)
         new.loo_is_stale_ = True
         return new
 
+    @_check.whole_update
     def merge(self: Any, *others):
         """Add the rows of other models of the same network (see `fork`), in place.
 
@@ -167,6 +170,7 @@ class UpdateMixin:
         self._take_over(moments, wider)
         return self
 
+    @_check.whole_update
     def recalibrate(self: Any, X, y=None, sample_weight=None):
         """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
 
@@ -189,7 +193,8 @@ class UpdateMixin:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
         scored = rows_to_score(rows, _check.seed_of(self.random_state))
         loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
-        head.output.loo, head.output.scored_rows = loo, scored.numbers
+        output = dataclasses.replace(head.output, loo=loo, scored_rows=scored.numbers)
+        self.head_ = LinearHead(head.hidden, output)
         self._set_loo(loo)
         return self
 
@@ -230,11 +235,13 @@ class UpdateMixin:
 
     def _take_over(self: Any, moments: Moments, wider: Wider | None) -> None:
         """New sums, and new classes if there are any: a class that came late has an output of its own."""
+        head, calibration = self.head_, self.head_.calibration
         if wider is not None:  # a map knows the old classes only
-            self.head_.calibration = Calibration(self.head_.calibrated(self.multilabel_).temperature)
+            calibration = Calibration(head.calibrated(self.multilabel_).temperature)
             self.classes_ = wider.classes
-        self.head_.output.moments = moments
-        self.head_.output.solved = False
+        self.head_ = LinearHead(
+            head.hidden, dataclasses.replace(head.output, moments=moments, solved=False), calibration
+        )
         self.loo_is_stale_ = True
 
     def _need_statistics(self: Any, method: str) -> LinearHead:
