@@ -6,5 +6,6 @@ and a function `run(**counts)` that returns what it counted and measured, or rai
 
 PARTS: dict[str, str] = {
     "files": "a mutated or forged model file is refused by one error, or loads and predicts what was saved",
+    "faults": "killed, interrupted, out of disk or memory: as before or as after, nothing between",
 }
 """Name of the module -> what it promises; in the order they are run."""

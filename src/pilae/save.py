@@ -258,14 +258,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             nameless = False
             handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode)
     try:
-        with os.fdopen(handle, "w+b") as file:
-            with _writing(path, _FULL):
-                yield file
-                file.flush()
-                os.fsync(file.fileno())  # a power cut must not leave the name without the content
+        with _writing(path, _FULL), os.fdopen(handle, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # a power cut must not leave the name without the content
             if nameless:
-                with _writing(path, None):
-                    _give_name(file, name)
+                _give_name(file, name)
         with _writing(path, None):
             os.replace(name, path)
     finally:
@@ -275,7 +273,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 def _give_name(file: BinaryIO, name: str) -> None:
     try:
-        os.link(f"/proc/self/fd/{file.fileno()}", name, follow_symlinks=True)
+        # a folder is given, and not used, so that Python takes linkat: link would make a link to the link
+        os.link(f"/proc/self/fd/{file.fileno()}", name, src_dir_fd=file.fileno(), follow_symlinks=True)
     except OSError:  # /proc is not there, or links are not allowed
         file.seek(0)
         with open(name, "xb") as copy:
@@ -437,7 +436,8 @@ class _Writer:
                 raise ValueError(f"{place} holds objects of other types than numbers and text, which cannot be saved.")
             return {"items": [self.encode(item, place) for item in items], "shape": list(array.shape)}
         name = f"{len(self.members)}.npy"
-        array = np.ascontiguousarray(array).reshape(array.shape)
+        if not array.flags.f_contiguous:  # an order of its own is kept: the same products, bit by bit
+            array = np.ascontiguousarray(array).reshape(array.shape)
 
         def write(file: Any) -> None:
             np.lib.format.write_array(file, array, allow_pickle=False)
