@@ -7,5 +7,7 @@ and a function `run(**counts)` that returns what it counted and measured, or rai
 PARTS: dict[str, str] = {
     "files": "a mutated or forged model file is refused by one error, or loads and predicts what was saved",
     "faults": "killed, interrupted, out of disk or memory: as before or as after, nothing between",
+    "cluster": "workers killed, slow or failing: the model that memory would have given, or the source's own error",
+    "privacy": "what forget takes away and what stays, by membership inference",
 }
 """Name of the module -> what it promises; in the order they are run."""

@@ -266,9 +266,9 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
             begun = time.perf_counter()
             act(model)
             seconds = min(seconds, time.perf_counter() - begun)
-        steps = Steps()
+        model, steps = copy.deepcopy(start), Steps()
         with steps.counted():
-            act(copy.deepcopy(start))
+            act(model)
         rows_after = rows[:, :3] if name == "fit again" else rows
         after = fingerprint(model, rows_after)
         counts: Counter = Counter()

@@ -1,0 +1,124 @@
+"""A cluster that misbehaves: workers killed while they add up rows, slow ones, partitions that fail once or always.
+
+Promised: the model is the one that memory would have given, whatever happened on the way (a partition is counted once,
+however often its task was run), or the source's own error comes back and the estimator is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pilae
+from torture.harness import Broken
+
+QUICK = {"kills": 1, "failures": 1}
+FULL = {"kills": 15, "failures": 15}
+
+ROWS, PARTS = 600, 6
+NETWORK: dict[str, Any] = {"width": [4], "head_width": 15, "ridge": 1e-3}
+TOLERANCE = 1e-8
+"""Of the largest output: sums are merged in another order."""
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = np.arange(ROWS) % 3
+    return rng.standard_normal((ROWS, 5)) + 1.5 * np.eye(3, 5)[y], y
+
+
+def slowly(block: np.ndarray, seconds: float) -> np.ndarray:
+    time.sleep(seconds)
+    return block
+
+
+def failing(block: np.ndarray, folder: str, times: int) -> np.ndarray:
+    """Fails the first `times` times that this block is read."""
+    if len(block) and times:
+        for k in range(times):
+            mark = Path(folder) / f"{block[0, 0]:.17g}-{k}"
+            if not mark.exists():
+                mark.touch()
+                raise OSError("the disk of this worker did not answer")
+    return block
+
+
+def same(model: Any, expected: np.ndarray, X: np.ndarray, what: str) -> None:
+    found = model.decision_function(X)
+    if not np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max():
+        raise Broken(f"{what}: outputs differ by {np.abs(found - expected).max():.1e}")
+
+
+def run(kills: int, failures: int) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dask's own about workers that are gone
+        return _run(kills, failures)
+
+
+def _run(kills: int, failures: int) -> dict[str, Any]:
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    X, y = data()
+    expected = pilae.PILAEClassifier(**NETWORK).fit(X, y).decision_function(X)
+    rng = np.random.default_rng(9)
+    chunk = ROWS // PARTS
+    labels = da.from_array(y, chunks=chunk)
+    in_time = 0
+    dask.config.set({"distributed.scheduler.allowed-failures": 10, "logging.distributed": "critical"})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        slow = da.from_array(X, chunks=(chunk, 5)).map_blocks(slowly, seconds=0.02, dtype=X.dtype)
+        start = time.perf_counter()
+        same(pilae.PILAEClassifier(**NETWORK).fit(slow, labels), expected, X, "slow workers")
+        seconds = time.perf_counter() - start
+        for k in range(kills):
+            pids = [worker.pid for worker in cluster.workers.values()]
+            killer = threading.Timer(rng.uniform(0, seconds / 2), os.kill, (pids[k % len(pids)], signal.SIGKILL))
+            killer.start()
+            model = pilae.PILAEClassifier(**NETWORK).fit(slow, labels)
+            in_time += not killer.is_alive()
+            killer.join()
+            same(model, expected, X, f"worker {k} killed")
+            while len({worker.pid for worker in cluster.workers.values()} - {pids[k % len(pids)], None}) < 2:
+                time.sleep(0.05)  # its nanny starts another
+            client.wait_for_workers(2, timeout=60)
+        for k in range(failures):
+            place = Path(folder) / str(k)
+            place.mkdir()
+            with dask.annotate(retries=3), dask.config.set({"optimization.fuse.active": False}):
+                shaky = da.from_array(X, chunks=(chunk, 5)).map_blocks(failing, str(place), times=2, dtype=X.dtype)
+                same(pilae.PILAEClassifier(**NETWORK).fit(shaky, labels), expected, X, f"failing source {k}")
+            if len(list(place.iterdir())) != 2 * PARTS:
+                raise Broken(f"failing source {k}: not every partition failed twice")
+        model = pilae.PILAEClassifier(**NETWORK)
+        before = dict(vars(model))
+        broken = da.from_array(X, chunks=(chunk, 5)).map_blocks(failing, folder, times=10**6, dtype=X.dtype)
+        try:
+            model.fit(broken, labels)
+        except OSError as error:
+            if "did not answer" not in str(error) or vars(model) != before:
+                raise Broken(f"a source that always fails: {error}, or the estimator was changed") from error
+        else:
+            raise Broken("a source that always fails gave a model")
+    return {
+        "workers_killed": kills,
+        "in_the_middle_of_a_fit": in_time,
+        "slow": 1,
+        "sources_that_failed_twice": failures * PARTS,
+        "always_failing": 1,
+    }
