@@ -16,6 +16,7 @@ from pilae.linalg import (
     rank_cutoff,
     ridge_solve,
 )
+from pilae.loo import RidgeFactors
 
 # one table of cases: n, d, singular values
 CASES = {
@@ -128,6 +129,23 @@ def test_pseudoinverse_returns_its_rank(problem, library):
     assert rank == len(s)
     close(library.numpy(X_plus), np.linalg.pinv(X, rcond=1e-10), condition=(s[0] / s[-1]) ** 2)
     assert space_of(X_plus) == space_of(library(X))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-25, 1e-18, 1e-16])
+def test_a_ridge_below_rounding_leaves_directions_without_variance_alone(ridge, library):
+    """A Cholesky factor of a singular Gram exists by luck, and says noise about those directions."""
+    for seed in range(20):
+        X, _, s, _ = from_svd(60, 8, np.linspace(1, 3, 5), seed=seed)
+        Z = np.random.default_rng(seed).standard_normal((60, 2))
+        G, C = library(X.T @ X), library(X.T @ Z)
+        expected = np.linalg.pinv(X, rcond=1e-10) @ Z
+        for W in (
+            ridge_solve(G, C, ridge)[0],
+            PrimalGram(G).pinv_rows(C.mT, ridge * 8 / float(np.sum(s**2))),
+            RidgeFactors(G, C, 1.0).at(ridge).coefficients(),
+            RidgeFactors(G, C, 1.0, nested=True).at(ridge).coefficients(),
+        ):
+            np.testing.assert_allclose(library.numpy(W), expected, atol=1e-3 * np.abs(expected).max())
 
 
 # ------------------------------------------------------------------------------------------------- sparse decoders

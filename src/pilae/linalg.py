@@ -144,11 +144,10 @@ class PrimalGram(_Spectrum):
         if absolute == math.inf:
             self.route = "prototypes"
             return A.mT + 0.0
-        if absolute > 0:
-            L = cholesky(plus_diagonal(self.G, absolute))
-            if L is not None:
-                self.route = "cholesky"
-                return cholesky_solve(L, A.mT)
+        L = ridge_factor(self.G, absolute)
+        if L is not None:
+            self.route = "cholesky"
+            return cholesky_solve(L, A.mT)
         self.route = "eigh"
         return self._spectral_rows(A, absolute)
 
@@ -250,16 +249,27 @@ def cholesky_solve(L: Array, B: Array) -> Array:
     return solve_triangular(L, solve_triangular(L, B), transposed=True)
 
 
+def ridge_factor(G: Array, ridge: float) -> Array | None:
+    """Lower factor of G + ridge I, or None where that is not positive definite, or only by the luck of rounding.
+
+    A ridge below the cut-off does not lift a direction that is zero above the rounding of G: whether a factor exists
+    and what it says about that direction is noise then.
+    """
+    size = int(G.shape[0])
+    if ridge < rank_cutoff(size, gram=True) ** 2 * float(namespace(G).sum(diagonal(G))) / size or ridge == 0:
+        return None
+    return cholesky(plus_diagonal(G, ridge))
+
+
 def ridge_solve(G: Array, C: Array, ridge: float) -> tuple[Array, str]:
     """Minimise ||H W - X||^2 + ridge ||W||^2 from G = H'H and C = H'X: eqs (12), (27), (28).
 
-    By Cholesky; where rounding left G + ridge I not positive definite, by an eigendecomposition that drops the
-    directions below the rank cut-off. The second value says which: "cholesky" or "eigh".
+    By Cholesky; where the ridge does not make G positive definite beyond rounding, by an eigendecomposition that drops
+    the directions below the rank cut-off. The second value says which: "cholesky" or "eigh".
     """
-    if ridge > 0:
-        L = cholesky(plus_diagonal(G, ridge))
-        if L is not None:
-            return cholesky_solve(L, C), "cholesky"
+    L = ridge_factor(G, ridge)
+    if L is not None:
+        return cholesky_solve(L, C), "cholesky"
     spectrum = PrimalGram(G)
     return spectrum._spectral_rows(C.mT, ridge), "eigh"
 
@@ -314,12 +324,12 @@ def solve_on_support(G: Array, C: Array, Z: Array, ridge: float) -> Array:
     return space.asarray(W)
 
 
-def eigen_nonnegative(G: Array) -> tuple[Array, Array]:
-    """Eigenvalues (ascending, those below the rank cut-off set to zero) and vectors of a Gram matrix."""
+def eigen_nonnegative(G: Array) -> tuple[Array, Array, float]:
+    """Eigenvalues (ascending, those below the rank cut-off set to zero) and vectors of a Gram, and the cut-off."""
     xp = namespace(G)
     values, V = xp.linalg.eigh(G)
     floor = rank_cutoff(int(G.shape[0]), gram=True) ** 2 * max(float(values[-1]), 0.0)
-    return xp.where(values > floor, values, xp.zeros_like(values)), V
+    return xp.where(values > floor, values, xp.zeros_like(values)), V, floor
 
 
 def _absolute(ridge: float, trace: float, size: int) -> float:

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._arrays import Array, cholesky, full_products, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
-from .linalg import eigen_nonnegative
+from ._arrays import Array, full_products, namespace, solve_triangular, space_of, to_numpy
+from .linalg import eigen_nonnegative, ridge_factor
 from .save import saveable
 
 EIGEN_WIDTH = 700
@@ -80,20 +80,20 @@ class RidgeFactors:
     """Factors of G + ridge * W * I for any number of ridges.
 
     `route` records how the last one was found: "eigh" for narrow layers, "cholesky" for wide ones, and "eigh
-    (not positive definite)" where rounding made a Cholesky factor impossible.
+    (not positive definite)" where the ridge does not lift G above its rounding, so that there is no Cholesky factor.
     """
 
     def __init__(self, G: Array, C: Array, weight: float, *, nested: bool = False) -> None:
         self.G, self.C, self.weight = G, C, weight
-        self._eigen: tuple[Array, Array, Array] | None = None
+        self._eigen: tuple[Array, Array, Array, float] | None = None
         self.route = "cholesky"
         self._last: tuple[float, Factor] | None = None
         if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
 
     def _decompose(self, route: str) -> None:
-        values, V = eigen_nonnegative(self.G)
-        self._eigen, self.route = (values, V, V.mT @ self.C), route
+        values, V, floor = eigen_nonnegative(self.G)
+        self._eigen, self.route = (values, V, V.mT @ self.C, floor), route
 
     def rotate(self, F: Array) -> Array:
         """What is common to all ridges of the map from features to q."""
@@ -106,17 +106,17 @@ class RidgeFactors:
             if self._last is not None and self._last[0] == ridge:
                 return self._last[1]
             self._last = None  # two at once would be too much to hold
-            L = cholesky(plus_diagonal(self.G, lam))
+            L = ridge_factor(self.G, lam)
             if L is not None:
                 self._last = ridge, Factor(solve_triangular(L, self.C), L=L)
                 return self._last[1]
             self._decompose("eigh (not positive definite)")
         assert self._eigen is not None
         xp = namespace(self.G)
-        values, V, rotated = self._eigen
-        root = xp.sqrt(values + lam)
-        # a ridge of zero leaves directions without variance alone instead of dividing by zero
-        root = xp.where(root > 0, root, xp.full_like(root, np.inf))
+        values, V, rotated, floor = self._eigen
+        lifted = values + lam
+        # a ridge of zero, or one below rounding, leaves directions without variance alone instead of dividing by noise
+        root = xp.where(lifted > floor, xp.sqrt(lifted), xp.full_like(lifted, np.inf))
         return Factor(rotated / root[:, None], V=V, root=root)
 
 
