@@ -251,3 +251,17 @@ def test_small_spread_around_a_mean_keeps_its_digits_in_float32():
         X = (offset + k).astype(np.float32)
         outputs.append(PILAEClassifier(**params, anchors="first").fit(X, y).decision_function(X))
     assert np.abs(outputs[0] - outputs[1]).max() < 1e-2
+
+
+@pytest.mark.parametrize("ridge", [0, 1e-9])
+def test_a_small_ridge_gets_float64_products(ridge):
+    """Rounding of float32 products is a thousand times such a ridge, and would decide about the weights."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5))
+    X = np.hstack([X, X @ rng.standard_normal((5, 5)) + 1e-3 * rng.standard_normal((2000, 5))]).astype(np.float32)
+    y = X[:, 0] + 0.5 * X[:, 7] + 0.1 * rng.standard_normal(2000)
+    weights = [
+        PILAERegressor(depth=0, head="ridge", ridge=ridge).fit(rows, y).head_.output.coef
+        for rows in (X, X.astype(np.float64))
+    ]
+    np.testing.assert_allclose(weights[0], weights[1], atol=1e-3 * np.abs(weights[1]).max())

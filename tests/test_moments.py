@@ -167,6 +167,18 @@ def test_a_constant_column_has_no_variance(constant, dtype):
         assert variance[0] > 0.5
 
 
+def test_rounding_of_rows_taken_out_is_not_variance():
+    """A column that varies no more once the row that varied is gone: its variance is zero, not noise."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        A = np.full((3000, 1), rng.standard_normal())
+        far = np.array([[1e3 * rng.standard_normal()]])
+        moments = Moments(NUMPY)
+        moments.add(np.r_[A, far])
+        moments.remove(far)
+        assert moments.variance_a()[0] == 0
+
+
 def test_float32_rows_with_float64_products_lose_nothing():
     A = (np.random.default_rng(0).standard_normal((300, 2)) + 1000).astype(np.float32)
     moments = Moments(NUMPY)

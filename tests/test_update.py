@@ -322,3 +322,41 @@ def test_merging_is_refused_where_it_cannot_be_exact():
     single = PILAERegressor(**NETWORK).fit(X, Z[:, 0])
     with pytest.raises(ValueError, match="has 1 outputs, this one 2"):
         REGRESSOR.fork().merge(single)
+
+
+@pytest.mark.parametrize("size", [1e9, 1e12])
+@pytest.mark.parametrize("params", [{"head": "ridge"}, {"head_width": 20, "head_activation": "relu"}])
+def test_forgetting_something_huge_warns_and_is_not_refused(params, size):
+    model = PILAERegressor(depth=0, ridge=1e-4, **params).fit(X, Z)
+    before = model.predict(TEST)
+    model.partial_fit(size * X[:1], Z[:1])
+    with pytest.warns(UserWarning, match=r"few digits.*fork\(\)"):
+        model.forget(size * X[:1], Z[:1])
+    np.testing.assert_allclose(model.fork().partial_fit(X, Z).predict(TEST), before, rtol=1e-6)
+
+
+def test_an_interrupted_warning_leaves_the_model_as_it_was():
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-4).fit(X, Z).partial_fit(1e9 * X[:1], Z[:1])
+    before = model.predict(TEST)
+    with pytest.raises(UserWarning, match="few digits"):  # warnings are errors here
+        model.forget(1e9 * X[:1], Z[:1])
+    np.testing.assert_array_equal(model.predict(TEST), before)
+
+
+def test_forgetting_something_large_is_exact_and_quiet():
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-4).fit(X, Z)
+    before = model.predict(TEST)
+    model.partial_fit(1e4 * X[:1], 1e4 * Z[:1]).forget(1e4 * X[:1], 1e4 * Z[:1])
+    np.testing.assert_allclose(model.predict(TEST), before, atol=1e-8)
+
+
+def test_a_column_whose_varying_rows_are_gone_does_not_come_back_as_noise():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, far = rng.standard_normal((1000, 3)), np.array([[0.0, 0.0, 1e3 * rng.standard_normal()]])
+        rows[:, 2] = rng.standard_normal()
+        model = PILAERegressor(depth=0, head="ridge", ridge=1e-6, input_scaling="none")
+        model.fit(np.r_[rows, far], np.r_[rows[:, 0], 5.0]).forget(far, [5.0])
+        np.testing.assert_allclose(
+            model.predict(far), model.fork().partial_fit(rows, rows[:, 0]).predict(far), atol=1e-6
+        )

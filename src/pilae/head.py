@@ -30,7 +30,7 @@ from .loo import (
     leave_one_out,
     ridge_grid,
 )
-from .moments import Moments
+from .moments import Moments, product_under
 from .network import Seen
 from .save import saveable
 from .scaling import Scaling
@@ -52,6 +52,9 @@ so many classes."""
 
 NARROW = 512
 """Up to so many features the output layer's product costs next to nothing in float64."""
+
+LEFT_OVER = {"float64": 1e-4, "float32": 1.0}
+"""Rounding that forgotten rows leave may move the output layer by so much of itself unsaid, by dtype of products."""
 
 CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
@@ -239,8 +242,9 @@ def fit_output(
     """
 
     features = features_of(network, hidden)
+    product = product_under(SMALLEST_RIDGE[rows.dtype] if isinstance(ridge, str) else ridge, rows.space, rows.dtype)
     moments = rows.total(
-        partial(Moments, rows.space, product=rows.space.product(rows.dtype)),
+        partial(Moments, rows.space, product=product),
         partial(add_features, seen, hidden),
         label,
         width,
@@ -321,14 +325,33 @@ def solve_output(head: LinearHead, dtype: str) -> None:
 def definite(head: LinearHead, moments: Moments) -> bool:
     """Whether these sums can be those of rows: neither their Gram matrix nor what it leaves of the targets' squares has
     a negative direction, beyond what rounding has left of the most they ever held."""
-    _, G, C = _standardised(moments, head.hidden)
-    noise = (1e-9 if moments.product == "float64" else 1e-4) * moments.heaviest
-    L = cholesky(plus_diagonal(G, noise))
+    scaling, G, C = _standardised(moments, head.hidden)
+    xp = moments.space.xp
+    share = 1e-9 if moments.product == "float64" else 1e-4
+    most = max(moments.heaviest, float(xp.max(moments.largest * scaling.inverse**2)))
+    L = cholesky(plus_diagonal(G, share * most))
     if L is None:
         return False
-    xp = moments.space.xp
     left = moments.variance_b() * moments.weight - xp.sum(solve_triangular(L, C) ** 2, axis=0)
-    return bool(xp.all(left >= -noise / moments.heaviest * xp.max(moments.largest_b)))
+    return bool(xp.all(left >= -share * xp.max(moments.largest_b)))
+
+
+def blurred(head: LinearHead, moments: Moments) -> bool:
+    """Whether the rounding of what these sums held once, and no longer do, may move the output layer by more than
+    LEFT_OVER of itself: where something huge was taken out of them, they have lost the digits of what stays."""
+    scaling, G, _ = _standardised(moments, head.hidden)
+    xp, squares, p = moments.space.xp, moments.squares(), int(G.shape[0])
+    variance = moments.variance_b()
+    gone, gone_b = moments.largest - squares, moments.largest_b - moments.bb
+    for dead, was, stays in ((scaling.inverse == 0, gone, squares), (variance == 0, gone_b, moments.bb)):
+        if bool(xp.any(dead & (1e-13 * was > 1e-6 * (stays + moments.weight)))):
+            return True  # it may well vary, by less than that rounding
+    most = float(xp.max(moments.largest * scaling.inverse**2))
+    beside = Scaling.standard(moments.mean_b, variance).inverse ** 2
+    held = max(float(xp.max(gone * scaling.inverse**2)), (most * float(xp.max(gone_b * beside))) ** 0.5)
+    noise = float(np.finfo(moments.product).eps) * p**0.5 * held / LEFT_OVER[moments.product]
+    ridge = head.output.ridge * moments.weight
+    return noise > ridge and cholesky(plus_diagonal(G, ridge - noise)) is None
 
 
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows, neurons: np.ndarray) -> Scored:

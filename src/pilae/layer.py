@@ -13,7 +13,7 @@ from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve
 from .activations import activate
 from .blocks import Block, Rows
 from .linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve, solve_on_support
-from .moments import Moments
+from .moments import Moments, product_under
 from .save import saveable
 
 
@@ -167,7 +167,8 @@ def fit_layer(
         X = inputs(block)
         moments.add(activate(spec.activation, X @ W_block), X, block.w, scratch=True)
 
-    empty = partial(Moments, space, shifted=False, product=space.product(rows.dtype))
+    product = product_under(spec.decoder_ridge, space, rows.dtype)
+    empty = partial(Moments, space, shifted=False, product=product)
     moments = rows.total(empty, add, f"{name}: decoder", width)
     if target is not None:
         width = _narrowest(moments, spec.decoder_ridge, target)

@@ -26,6 +26,11 @@ SUMMED_ROWS = 4096
 """Rows of one float32 product outside NumPy: blocks are large on a GPU, and torch adds long columns less carefully."""
 
 
+def product_under(ridge: float, space: Space, dtype: str) -> str:
+    """The dtype of the products of a Gram of `dtype` rows that gets this ridge, relative to its mean diagonal."""
+    return space.product(dtype) if ridge >= FLOAT32_RIDGE else "float64"
+
+
 @saveable
 class Moments:
     """Weighted first and second moments of pairs of row blocks (A, B).
@@ -190,11 +195,11 @@ class Moments:
 
     def variance_a(self) -> Array:
         """Weighted variance of each column of A (division by W)."""
-        return self._variance(self.squares(), self.sum_a, self.shift_a)
+        return self._variance(self.squares(), self.largest, self.sum_a, self.shift_a)
 
     def variance_b(self) -> Array:
         """Weighted variance of each column of B (division by W)."""
-        return self._variance(self.bb, self.sum_b, self.shift_b)
+        return self._variance(self.bb, self.largest_b, self.sum_b, self.shift_b)
 
     def squares(self) -> Array:
         """diag(A'wA) about the shift."""
@@ -211,11 +216,13 @@ class Moments:
             setattr(new, name, None if value is None else value[:p, ...] + 0.0)
         return new
 
-    def _variance(self, squares: Array, sums: Array, shift: Array) -> Array:
+    def _variance(self, squares: Array, largest: Array, sums: Array, shift: Array) -> Array:
         xp = self.space.xp
         v = squares / self.weight - (sums / self.weight) ** 2
-        # what rounding alone leaves of a constant column is not variance: rounding of the sums, and of the shift
-        floor = 1e-13 * squares / self.weight + (1e-13 * (sums / self.weight + shift)) ** 2
+        # what rounding alone leaves of a constant column is not variance: rounding of the sums when they held the most
+        # (rows that were taken out again leave theirs), and of the shift
+        most = xp.maximum(squares, largest + xp.zeros_like(squares))
+        floor = 1e-13 * most / self.weight + (1e-13 * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
     def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Moments:

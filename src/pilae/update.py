@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from .head import (
     EstimatorHead,
     LinearHead,
     add_features,
+    blurred,
     definite,
     features_of,
     score_output,
@@ -113,6 +115,13 @@ class UpdateMixin:
                 raise ValueError(
                     "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
                     "never added. Give rows that were added, with the values and the weights they had."
+                )
+            if blurred(head, moments):
+                warnings.warn(
+                    "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
+                    "predictions may hold to few digits only. For exact ones add the rows that stay to a fork: "
+                    "model.fork().partial_fit(X, y).",
+                    stacklevel=3,
                 )
         self._take_over(moments, None)
         return self
