@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all test-browser lint format docs torture tables bench bench-peers bench-scale clean
+# the torch release the tests were written against; choose a CPU build if your index offers one
+TORCH ?= torch==2.13.0
+# what people install and what the tests need, torch aside
+EVERYTHING := .[dev,dask,parquet,table,save,report,onnx]
+
+.PHONY: demo test test-all test-lowest test-newest test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -11,9 +16,8 @@ $(VENV)/core: pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[table,report]"
 	touch $@
 
-# the torch release the tests were written against; choose a CPU build if your index offers one
 $(VENV)/dev: $(VENV)/core
-	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $@
 
@@ -33,6 +37,22 @@ test: $(VENV)/dev
 
 test-all: $(VENV)/all
 	$(BIN)/python -m pytest -m "not browser"
+
+# every dependency at its lower bound (torch as above). Old releases warn about their own dependencies, which are new.
+test-lowest:
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) -m tools.dependencies > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet -c .venv-lowest/lowest.txt "$(TORCH)" -e "$(EVERYTHING)" "pilae[docs]"
+	.venv-lowest/bin/python -m pytest -m "not slow and not browser" -W default
+	.venv-lowest/bin/python -m sphinx --keep-going -q -b html docs .venv-lowest/docs
+
+# whatever is newest today (torch as above)
+test-newest:
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager "$(TORCH)" -e "$(EVERYTHING)"
+	.venv-newest/bin/python -m pytest -m "not slow and not browser"
 
 # the report in Debian's Chromium; installs it where it is missing
 test-browser: $(VENV)/dev
