@@ -20,10 +20,14 @@ FILE = Path(__file__).with_name("public_api.txt")
 REFERENCE = Path(__file__).parents[1] / "docs" / "api.md"
 
 
+OTHERS = ("pilae.datasets.NAMES", "pilae.save.save")
+"""What the pages use besides."""
+
+
 def names() -> list[str]:
     """Whatever the API reference names, and everything of `pilae` itself."""
     named = re.findall(r"auto(?:class|function):: (pilae\.[\w.]+)", REFERENCE.read_text())
-    return sorted({*named, *(f"pilae.{name}" for name in pilae.__all__)})
+    return sorted({*named, *OTHERS, *(f"pilae.{name}" for name in pilae.__all__)})
 
 
 def text() -> str:
@@ -35,21 +39,21 @@ def described(name: str) -> list[str]:
     module, _, last = name.rpartition(".")
     thing = getattr(importlib.import_module(module), last)
     if inspect.isclass(thing):
-        return [f"{name}{parameters(thing)}", *members(name, thing), *fitted(name, thing)]
+        return [f"{name}{parameters(thing)}", *sorted({*members(name, thing), *fitted(name, thing)})]
     return [f"{name}{parameters(thing)}" if callable(thing) else name]
 
 
 def members(name: str, kind: type) -> list[str]:
     """Methods and properties of the class and of pilae's own base classes; what scikit-learn adds is its promise."""
     own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == "pilae"]
-    found = {}
-    for key in sorted({key for base in own for key in vars(base) if not key.startswith("_")}):
+    found = []
+    for key in {key for base in own for key in vars(base) if not key.startswith("_")}:
         plain = inspect.getattr_static(kind, key)
         if isinstance(plain, property):
-            found[key] = f"{name}.{key}"
-        elif callable(getattr(kind, key)) and not type(plain).__module__.startswith("sklearn.utils._metadata"):
-            found[key] = f"{name}.{key}{parameters(getattr(kind, key))}"
-    return list(found.values())
+            found.append(f"{name}.{key}")
+        elif callable(getattr(kind, key)) and not type(plain).__module__.startswith("sklearn"):
+            found.append(f"{name}.{key}{parameters(getattr(kind, key))}")
+    return found
 
 
 def fitted(name: str, kind: type) -> list[str]:
@@ -57,7 +61,7 @@ def fitted(name: str, kind: type) -> list[str]:
     _, _, listed = inspect.cleandoc(kind.__doc__ or "").partition("Attributes\n----------\n")
     section = re.split(r"\n\w+\n-+\n", listed)[0]
     together = re.findall(r"^(\w[\w, ]*) : ", section, flags=re.M)
-    return [f"{name}.{attribute}" for line in together for attribute in sorted(line.split(", "))]
+    return [f"{name}.{attribute}" for line in together for attribute in line.split(", ")]
 
 
 def parameters(thing: Any) -> str:

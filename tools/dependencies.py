@@ -36,7 +36,11 @@ def declared() -> dict[str, Dependency]:
     """Every direct dependency by its normalised name. All places must ask for the same version."""
     tree = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = tree["project"]
-    places = {"core": project["dependencies"], **project["optional-dependencies"], "build": tree["build-system"]["requires"]}
+    places = {
+        "core": project["dependencies"],
+        **project["optional-dependencies"],
+        "build": tree["build-system"]["requires"],
+    }
     found: dict[str, Dependency] = {}
     for place, requirements in places.items():
         for text in requirements:

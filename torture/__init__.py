@@ -4,5 +4,8 @@ Every part is a module with two sets of counts, QUICK (run by the tests, seconds
 and a function `run(**counts)` that returns what it counted and measured, or raises `Broken`.
 """
 
-PARTS: dict[str, str] = {}
+PARTS: dict[str, str] = {
+    "supply": "wheel and sdist are reproducible and work, dependencies keep their bounds, licences and no known holes",
+    "load": "a million predictions and ten thousand fits leave no memory, file or thread behind",
+}
 """Name of the module -> what it promises; in the order they are run."""
