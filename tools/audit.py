@@ -1,4 +1,4 @@
-"""Known vulnerabilities of what pilae installs, newest and at its lower bounds, asked of PyPI, else of OSV: `make audit`.
+"""Known vulnerabilities of what pilae installs, newest and at its lower bounds, from PyPI, else OSV: `make audit`.
 
 pip-audit says "No known vulnerabilities found" also where the service knew nothing of the packages it was asked about.
 So a package with known ones is asked about too, and the answer counts only if those are in it.

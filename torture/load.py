@@ -67,7 +67,7 @@ def _worker(item: tuple[str, int]) -> Counter:
 
 
 def _held(step: Callable[[], Any], count: int, name: str, repeat: str) -> tuple[float, float]:
-    """Kilobytes that the process holds more after the last quarter of the calls than after the first; their CPU seconds."""
+    """Kilobytes that the process holds more after the last quarter of the calls than after the first; CPU seconds."""
     held, resources, seconds = [], [], 0.0
     for part in range(4):
         start = time.process_time()
