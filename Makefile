@@ -3,7 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all test-browser lint format docs torture tables bench bench-peers bench-scale clean
+# the torch release the tests were written against; choose a CPU build if your index offers one
+TORCH ?= torch==2.13.0
+MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
+# what people install and what tests and documentation need, torch aside
+EVERYTHING := .[dev,docs,dask,parquet,table,save,report,onnx]
+
+.PHONY: demo test test-all test-lowest test-newest test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -11,9 +17,8 @@ $(VENV)/core: pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[table,report]"
 	touch $@
 
-# the torch release the tests were written against; choose a CPU build if your index offers one
 $(VENV)/dev: $(VENV)/core
-	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $@
 
@@ -34,6 +39,24 @@ test: $(VENV)/dev
 test-all: $(VENV)/all
 	$(BIN)/python -m pytest -m "not browser"
 
+# every dependency at its lower bound (torch as above). Old releases warn about their own dependencies, which are new.
+test-lowest:
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) -m tools.dependencies > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet -c .venv-lowest/lowest.txt "$(TORCH)" hatchling editables
+	.venv-lowest/bin/python -m pip install --quiet -c .venv-lowest/lowest.txt --no-build-isolation -e "$(EVERYTHING)"
+	.venv-lowest/bin/python -m pytest -m "not slow and not browser" -W default
+	.venv-lowest/bin/python -m sphinx --keep-going -q -b html docs .venv-lowest/docs
+
+# whatever is newest today (torch as above)
+test-newest:
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager "$(TORCH)" -e "$(EVERYTHING)"
+	.venv-newest/bin/python -m pytest -m "not slow and not browser"
+	.venv-newest/bin/python -m sphinx -W --keep-going -q -b html docs .venv-newest/docs
+
 # the report in Debian's Chromium; installs it where it is missing
 test-browser: $(VENV)/dev
 	command -v chromedriver || (apt-get update -q && apt-get install -qy chromium chromium-driver)
@@ -44,6 +67,29 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+.venv-build/done: pyproject.toml
+	test -x .venv-build/bin/python || $(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet build hatchling twine $(MYPY)
+	touch $@
+
+# wheel and sdist into dist/: built twice, the same to the byte, installed into clean environments and tried there
+package: .venv-build/done
+	.venv-build/bin/python -m tools.package
+
+.venv-audit/done:
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --upgrade pip pip-audit
+	touch $@
+
+# known vulnerabilities of what pilae installs; exit status 3 where no vulnerability service answers
+audit: .venv-audit/done
+	.venv-audit/bin/python -m tools.audit
+
+# docs/licences.md
+licences: $(VENV)/all $(VENV)/docs
+	$(BIN)/python -m pip install --quiet hatchling
+	$(BIN)/python -m tools.licences
 
 # everything that tries to break pilae, at full count: under 40 minutes on 2 cores
 torture: $(VENV)/dev
@@ -87,4 +133,4 @@ bench-scale: $(VENV)/dev
 	$(BIN)/python -m benchmarks.render
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-lowest .venv-newest .venv-build .venv-audit build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -34,7 +34,7 @@ def test_block_size_keeps_the_budget(dtype, item):
 
 
 def test_csr_becomes_dense_block_by_block():
-    X = scipy.sparse.random_array((50, 8), density=0.2, format="csr", rng=np.random.default_rng(0))
+    X = scipy.sparse.random_array((50, 8), density=0.2, format="csr", random_state=np.random.default_rng(0))
     blocks = [b.X for b in Rows(X, NUMPY, block_rows=7).blocks()]
     np.testing.assert_array_equal(np.concatenate(blocks), X.toarray())
     assert max(len(b) for b in blocks) == 7

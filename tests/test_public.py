@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pilae
+import public_api
 from benchmarks import render
 
 ROOT = Path(__file__).parents[1]
@@ -18,6 +19,24 @@ def test_every_public_name_is_listed_and_exists():
         assert hasattr(pilae, name)
     estimators = {name for name in vars(pilae) if name[0].isupper()}
     assert estimators <= set(pilae.__all__)
+
+
+def test_what_users_can_write_changes_on_purpose_alone():
+    said, found = public_api.FILE.read_text().splitlines(), public_api.text().splitlines()
+    gone, new = [line for line in said if line not in found], [line for line in found if line not in said]
+    assert found == said, f"gone: {gone}, new: {new}; if that is meant, run python -m tests.public_api"
+
+
+def test_the_file_of_what_users_can_write_sees_names_defaults_attributes_and_commands():
+    lines = public_api.FILE.read_text().splitlines()
+    assert {f"pilae.{name}" for name in pilae.__all__} <= {line.split("(")[0] for line in lines}
+    for line in (
+        "pilae.PILAERegressor.predict_interval(self, X, coverage=0.9)",
+        "pilae.PILAEClassifier.loo_score_",
+        "pilae.plot.DepthDisplay.from_estimator(model, *, ax=None)",
+        "$ pilae fit --holdout: default 0.1",
+    ):
+        assert line in lines
 
 
 def test_import_brings_no_extra():

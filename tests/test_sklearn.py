@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -20,9 +20,15 @@ import pilae
 HARDWARE = ("cuda", "cupy", "mps", "xpu", "dpnp")
 
 
+# Before 1.9 its check wanted classes_ in the library of X; since then labels may stay in NumPy, as they do here.
+LABELS_FOLLOW_X = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
+
+
 def checks(estimator):
     for _, check in estimator_checks_generator(estimator, legacy=True, mark=None):
         keywords = str(getattr(check, "keywords", {})).lower()
+        if LABELS_FOLLOW_X and is_classifier(estimator) and check.func.__name__ == "check_array_api_input":
+            continue
         if not any(word in keywords for word in HARDWARE):
             yield check
 

@@ -5,12 +5,14 @@ and a function `run(**counts)` that returns what it counted and measured, or rai
 """
 
 PARTS: dict[str, str] = {
+    "truth": "every solver is within its stated bound of the answer with 50 digits, at condition numbers up to 1e14",
+    "streams": "a hundred thousand partial_fit and forget steps leave the model that a fresh fork would be",
     "files": "a mutated or forged model file is refused by one error, or loads and predicts what was saved",
     "faults": "killed, interrupted, out of disk or memory: as before or as after, nothing between",
     "cluster": "workers killed, slow or failing: the model that memory would have given, or the source's own error",
-    "privacy": "what forget takes away and what stays, by membership inference",
-    "truth": "every solver is within its stated bound of the answer with 50 digits, at condition numbers up to 1e14",
-    "streams": "a hundred thousand partial_fit and forget steps leave the model that a fresh fork would be",
     "threads": "a model asked by many threads and processes at once, and while it is updated, answers as if by one",
+    "privacy": "what forget takes away and what stays, by membership inference",
+    "supply": "wheel and sdist are reproducible and work, dependencies keep their bounds, licences and no known holes",
+    "load": "a million predictions and ten thousand fits leave no memory, file or thread behind",
 }
 """Name of the module -> what it promises; in the order they are run."""

@@ -112,7 +112,8 @@ def _activated(graph: Graph, name: str, x: str) -> str:
         y = graph.op("Relu", x)
         return graph.op("Mul", y, y)
     if name == "swish":
-        return graph.op("Mul", x, graph.op("Sigmoid", x))
+        # not x times its sigmoid, which onnxruntime before 1.31 fuses into an operator that it lacks for float64
+        return graph.op("Div", x, graph.op("Add", graph.op("Exp", graph.op("Neg", x)), graph.constant(1.0)))
     if name == "gelu":
         inner = graph.op("Mul", x, graph.constant(0.5**0.5))
         inner = graph.inside(graph.op("Erf", graph.outside(inner)))  # runtimes have it in float32 alone

@@ -1,0 +1,1 @@
+"""What the Makefile runs on the package itself: bounds, licences, vulnerabilities, wheel and sdist."""
