@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, OSError, ImportError) as error:
-        print(f"pilae: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"pilae: {_sentence(error)}", file=sys.stderr)
         return 1
     except MemoryError as error:
         why = f" ({' '.join(str(error).split())})" if str(error) else ""
@@ -68,6 +68,14 @@ def main(arguments: list[str] | None = None) -> int:
         print("pilae: stopped, nothing was written.", file=sys.stderr)
         return 130
     return 0
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, on one line; the system's own errors with the name of the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename!r}." if error.filename is not None else f"{error.strerror}."
+    text = " ".join(str(error).split())
+    return text if text.endswith((".", "?", "!", ")")) else f"{text}."
 
 
 def _warn(message: Any, category: Any, filename: str, *_: Any) -> None:

@@ -224,8 +224,8 @@ class TableFile:
             separator = separator or tabs or max(",;\t|", key=lambda mark: line.count(mark))
         if separator == self.format.decimal:
             raise TableError(
-                f"{self.name} has {separator!r} between its columns, so it cannot be its decimal point: say what stands "
-                "between columns with --separator."
+                f"{self.name} has {separator!r} between its columns, so it cannot be its decimal point: say what "
+                "stands between columns with --separator."
             )
         return separator, encoding
 
