@@ -37,7 +37,7 @@ from torture.harness import Broken, spread
 from torture.hostile.arguments import argument_case
 from torture.hostile.tables import BOMBS, FORMATS, Case, Marker, case, command_case, csv_bytes, house
 
-QUICK = {"files": 150, "commands": 16, "arguments": 60, "bombs": 3}
+QUICK = {"files": 100, "commands": 12, "arguments": 40, "bombs": 3}
 FULL = {"files": 10_000, "commands": 600, "arguments": 2_000, "bombs": 12}
 
 SECONDS = 5.0

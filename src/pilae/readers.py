@@ -7,8 +7,10 @@ is run.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -110,8 +112,16 @@ class Cells:
         check_names(self.names, name)
 
     def _header(self) -> list[str]:
-        """The first row; pandas gets to see it again."""
-        names = [name.strip() for name in next(self._rows(iter(self._first_lines, "")), [])]
+        """The first row; pandas gets to see it again.
+
+        The second must be as long: were it longer, pandas would take its first cells for the label of the row, and let
+        all other rows be as long as it.
+        """
+        with _long_cells():
+            first = [*itertools.islice(self._rows(iter(self._first_lines, "")), 2)]
+        if len(first) == 2 and len(first[0]) != len(first[1]):
+            raise self._uneven("row 1", str(len(first[1])), len(first[0]))
+        names = [name.strip() for name in first[0]] if first else []
         return [name or f"Unnamed: {k}" for k, name in enumerate(names)]
 
     def _first_lines(self) -> str:
@@ -179,14 +189,17 @@ class Cells:
         if self._separators == (len(self.names) - 1) * (rows + 1):
             return
         where, count = "a row", "fewer"
-        with again() as file:
+        with again() as file, _long_cells():
             for number, row in enumerate(self._rows(file)):
                 if len(row) != len(self.names):
                     where, count = f"row {number}", str(len(row))
                     break
-        raise TableError(
-            f"{self._name}: {where} has {count} cells, but the header names {len(self.names)} columns: every row needs "
-            "a cell for each, empty where nothing is known."
+        raise self._uneven(where, count, len(self.names))
+
+    def _uneven(self, where: str, count: str, columns: int) -> TableError:
+        return TableError(
+            f"{self._name}: {where} has {count} cells, but the header names {columns} columns: every row needs a cell "
+            "for each, empty where nothing is known."
         )
 
     def _rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
@@ -205,6 +218,16 @@ class Cells:
         return TableError(
             f"{self._name} has a line or quoted cell of more than {LONGEST_LINE:,} characters: is a quote never closed?"
         )
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Python's csv takes cells of 128 KiB; this is set for the whole process, so it is set back."""
+    before = csv.field_size_limit(LONGEST_LINE)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 # ------------------------------------------------------------------------------------------------------- Parquet
@@ -422,7 +445,7 @@ def _arff_dates(pattern: str, number: int) -> Any:
     written = pattern.strip("\"'") if pattern[0] == pattern[-1] else pattern
     literal = re.sub("|".join(JAVA_DATES), lambda match: JAVA_DATES[match[0]], written.replace("%", "%%"))
     if re.search(r"(?<!%)[A-SU-Za-z]", literal) or "%" not in literal:  # T stands between days and hours
-        raise ValueError(f"line {number} has the date format {shortened(pattern)}: use yyyy, MM, dd, HH, mm and ss")
+        raise ValueError(f"line {number} has the date format {shortened(written)}: use yyyy, MM, dd, HH, mm and ss")
     plain = literal.replace("'", "")
     return lambda words: pd.to_datetime(pd.Series(words, dtype=object), format=plain).to_numpy(dtype="M8[s]")
 
@@ -491,6 +514,7 @@ def _memory() -> int:
 
 def _npy(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     """One array, if it is as large as it says; memory is taken only then."""
+    file: Any
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0)):

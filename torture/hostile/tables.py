@@ -224,8 +224,8 @@ def _torn_csv(table: dict[str, list[Any]], plain: bytes, rng: np.random.Generato
     elif how == 1:
         rows[max(at, 1)].insert(column, "more")
     elif how == 2:
-        for row in rows[1:]:
-            row.insert(column, 5)  # every row too long: pandas alone would make labels of the first cells
+        for number, row in enumerate(rows[1:]):
+            row.insert(0, number)  # every row too long: pandas alone would make labels of the first cells
     elif how == 3:
         rows[0][column] = rows[0][column - 1]  # two columns of one name
     elif how == 4:
@@ -246,7 +246,7 @@ def _torn_csv(table: dict[str, list[Any]], plain: bytes, rng: np.random.Generato
         rows[0] = ["" for _ in rows[0]]
         expected = "any"
     elif how == 9:
-        rows = [row * 60 for row in rows]
+        rows = [row * 12 for row in rows]
         rows[0] = [f"{name}{k}" for k, name in enumerate(rows[0])]
         expected = "any"
     text = io.StringIO()
