@@ -64,6 +64,13 @@ def test_quoted_cells_are_counted_over_any_blocks(size, newline):
         cells.check(6, lambda: io.StringIO(text, newline=""))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_a_mark_of_the_encoding_is_no_part_of_a_name(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes('\ufeff\n\n"a, b",y\n1,2\n'.encode(encoding))
+    assert list(tables.TableFile(str(path), tables.Format(encoding=encoding)).sample()) == ["a, b", "y"]
+
+
 def test_columns_between_blanks(tmp_path, capsys):
     path = tmp_path / "t.txt"
     path.write_text("a  b   y\n1 2 3\n 4\t5 6 \n")

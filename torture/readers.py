@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from pilae import cli, tables
+from pilae import cli, scan_csv, scan_parquet, tables
 from pilae.readers import TableError
 from torture.harness import Broken, spread
 from torture.hostile.arguments import argument_case
@@ -100,6 +100,7 @@ def read(path: Path, made: Case) -> str:
         check_sentence(error, (TableError, MemoryError))
         if made.expected == "same":
             raise Broken(f"a good file is refused: {error}") from error
+        scanned(path, made.ending)
         return "error"
     if made.expected == "error":
         raise Broken(f"read without a word: {whole.shape} of {list(whole)[:5]}")
@@ -116,6 +117,7 @@ def read(path: Path, made: Case) -> str:
         plain.unlink()
         if not truth.equals(whole):
             raise Broken(f"the same table reads differently:\n{truth}\n{whole}")
+    scanned(path, made.ending)
     target = "y" if "y" in whole else str(whole.columns[-1])
     try:
         encoder = tables.Encoder.fitted(sample, target, None, None, len(sample))
@@ -126,6 +128,16 @@ def read(path: Path, made: Case) -> str:
     if count != int(whole[target].notna().sum()):
         raise Broken(f"{count} of {int(whole[target].notna().sum())} rows with a target were encoded")
     return "rows"
+
+
+def scanned(path: Path, ending: str) -> None:
+    """The same file through `scan_csv` or `scan_parquet`, which Python users call: rows, or a ValueError."""
+    scan = {".csv": scan_csv, ".parquet": scan_parquet}.get(ending)
+    if scan is not None:
+        with contextlib.suppress(ValueError):
+            for piece in scan(path, "y").read():
+                if piece.y is not None and len(piece.X) != len(piece.y):
+                    raise Broken(f"{len(piece.X)} rows with {len(piece.y)} targets")
 
 
 def check_rows(data: bytes, table: tables.TableFile, whole: pd.DataFrame) -> None:

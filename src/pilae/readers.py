@@ -105,7 +105,7 @@ class Cells:
         self._opening = re.compile(start)
         self._between = re.compile(r"(?<=\S)[ \t]+(?=\S)")
         self._line: list[str] = []
-        self._length = self._separators = 0
+        self._start = self._length = self._separators = 0
         self._open = False
         self._taken: list[str] = []
         self.names = self._header()
@@ -126,8 +126,11 @@ class Cells:
 
     def _first_lines(self) -> str:
         line = self._file.readline(LONGEST_LINE)
+        if not self._taken:
+            line = line.removeprefix("\ufeff")  # which some encodings leave there
         self._taken.append(line)
-        if sum(map(len, self._taken)) >= LONGEST_LINE:
+        self._start += len(line)
+        if self._start >= LONGEST_LINE:
             raise self._too_long()
         return line
 
@@ -508,8 +511,12 @@ def _npz_arrays(path: str) -> dict[str, np.ndarray]:
         raise TableError(f"{path} cannot be read as an npz file: {said(error)}.") from error
 
 
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _memory() -> float:
+    """Bytes that this machine has; no limit where the system does not say (Windows)."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _npy(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:

@@ -205,7 +205,7 @@ class TableFile:
         except Exception as error:  # of gzip, lzma, zipfile, ..., which have no class in common
             raise TableError(f"{self.name} cannot be decompressed: {said(error)}.") from error
         with opened:
-            yield io.BufferedReader(Damage(opened.handle, self.name))
+            yield io.BufferedReader(Damage(opened.handle, self.name), 2**16)
 
     def _written(self) -> tuple[str, str]:
         """Separator and encoding of the CSV: what was not said is found from its first bytes."""
