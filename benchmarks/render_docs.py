@@ -1,13 +1,16 @@
-"""The tables of the documentation that are about results: those of docs/choose.md, docs/images.md and docs/gpu.md.
+"""The tables of the documentation that are about results: of choose.md, images.md, beyond.md, gpu.md and promises.md.
 
 `python -m benchmarks.render` writes them with all others.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import RESULTS
 from benchmarks.render import between, gpu, images, no_argument
+from torture import PARTS
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -188,7 +191,52 @@ def beyond_robust() -> str:
     )
 
 
-PAGES = {
+def _torture() -> dict:
+    return json.loads((RESULTS / "torture.json").read_text())
+
+
+def torture_summary() -> str:
+    results = _torture()
+    parts, machine = results["parts"], results["machine"]
+    rows = [
+        [f"[`torture/{name}.py`](#{name})", PARTS[name], f"{found['seconds']:.0f}", f"{found['peak_megabytes']:,}"]
+        for name, found in parts.items()
+    ]
+    minutes = sum(found["seconds"] for found in parts.values()) / 60
+    made = ", ".join(sorted({found["commit"] for found in parts.values()}))
+    return (
+        _table(["", "promise", "seconds", "peak MB"], rows)
+        + f"\n\nAll kept, in {minutes:.0f} minutes on {machine['cores']} cores of {machine['cpu']} with Python "
+        f"{machine['python']}, at commit {made}."
+    )
+
+
+def _said(value: Any) -> str:
+    """A figure, or several, in words."""
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_said(item)}" for key, item in value.items())
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def _torture_part(name: str) -> Callable[[], str]:
+    """What one part counted and measured, under an anchor of its name."""
+
+    def table() -> str:
+        found = _torture()["parts"][name]
+        lines = [
+            f"- {key.replace('_', ' ')}: {_said(value)}"
+            for key, value in found.items()
+            if key not in ("seconds", "peak_megabytes", "commit")
+        ]
+        return "\n".join([f"({name})=", f"`python -m torture {name}`:", "", *lines])
+
+    table.__name__ = f"torture_{name}"
+    return table
+
+
+PAGES: dict[str, tuple[Callable[[], str], ...]] = {
     "choose.md": (
         choose_means,
         choose_boosting,
@@ -202,6 +250,7 @@ PAGES = {
     "images.md": (images, no_argument),
     "beyond.md": (beyond_residual, beyond_sparse, beyond_robust),
     "gpu.md": (gpu,),
+    "promises.md": (torture_summary, *(_torture_part(name) for name in PARTS)),
 }
 
 

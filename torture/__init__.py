@@ -8,6 +8,7 @@ PARTS: dict[str, str] = {
     "truth": "every solver is within its stated bound of the answer with 50 digits, at condition numbers up to 1e14",
     "streams": "a hundred thousand partial_fit and forget steps leave the model that a fresh fork would be",
     "files": "a mutated or forged model file is refused by one error, or loads and predicts what was saved",
+    "readers": "whatever bytes a table holds, it is read rightly or refused in one sentence",
     "faults": "killed, interrupted, out of disk or memory: as before or as after, nothing between",
     "cluster": "workers killed, slow or failing: the model that memory would have given, or the source's own error",
     "threads": "a model asked by many threads and processes at once, and while it is updated, answers as if by one",

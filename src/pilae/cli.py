@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import math
 import os
 import shutil
 import sys
@@ -31,6 +32,9 @@ from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, enco
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
 
+MOST_BYTES = 8 * IN_MEMORY_BYTES
+"""Numbers that are held at once: a small file that unpacks to more is streamed too."""
+
 EXAMPLES = """examples:
   pilae demo
   pilae fit houses.csv --target price -o houses.pilae --report houses.html
@@ -54,12 +58,24 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, OSError, ImportError) as error:
-        print(f"pilae: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"pilae: {_sentence(error)}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        why = f" ({' '.join(str(error).split())})" if str(error) else ""
+        print(f"pilae: there is not enough memory for this{why}: give it fewer rows or columns.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("pilae: stopped, nothing was written.", file=sys.stderr)
         return 130
     return 0
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, on one line; the system's own errors with the name of the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename!r}." if error.filename is not None else f"{error.strerror}."
+    text = " ".join(str(error).split())
+    return text if text.endswith((".", "?", "!", ")")) else f"{text}."
 
 
 def _warn(message: Any, category: Any, filename: str, *_: Any) -> None:
@@ -156,7 +172,15 @@ def _how_written(parser: argparse.ArgumentParser) -> None:
 def _written_as(options: argparse.Namespace) -> Format:
     if len(options.decimal) != 1:
         raise ValueError(f"--decimal must be one character, not {options.decimal!r}.")
-    return Format(options.separator, options.encoding, options.decimal)
+    separator = {"\\t": "\t", " ": r"\s+"}.get(options.separator, options.separator)
+    if separator not in (None, r"\s+") and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
+        raise ValueError(
+            f"--separator must be one ASCII character, and no quote or line end, not {options.separator!r} (a space "
+            "is any number of spaces and tabs)."
+        )
+    if options.decimal == separator or options.decimal.isalnum() or options.decimal in '+-" \t\r\n\0':
+        raise ValueError(f"--decimal {options.decimal!r} cannot be told from a digit, a separator or a quote.")
+    return Format(separator, options.encoding, options.decimal)
 
 
 def _say(options: argparse.Namespace, found: dict[str, Any], lines: list[str], output: str | None = None) -> None:
@@ -187,13 +211,15 @@ def _fit(options: argparse.Namespace) -> None:
     save.check_saveable(encoder, "table")  # before the work, not after
     kind = PILAEClassifier if encoder.task == "classification" else PILAERegressor
     model, count = kind(random_state=options.seed, verbose=not options.quiet), Counted()
+    train = None
     if table.size() <= IN_MEMORY_BYTES:
         progress.stage("reading and encoding the table")
-        train = _joined(encoded(table, encoder, options.holdout, "train", count))
-        progress.close()
+        train = _joined(encoded(table, encoder, options.holdout, "train", count), MOST_BYTES)
+    progress.close()
+    if train is not None:
         model.fit(train.X, train.y)
     else:
-        progress.close()
+        count = Counted()
         model.fit(scan_blocks(lambda: (part[:2] for part in encoded(table, encoder, options.holdout, "train"))))
     progress.stage("scoring held-out rows")
     held = _scored(model, table, encoder, options.holdout) if options.holdout else {"rows": 0}
@@ -423,8 +449,14 @@ def _loaded(path: str) -> tuple[Any, Any]:
     return held["model"], held["table"]
 
 
-def _joined(pieces: Iterator[Part]) -> Part:
-    parts = list(pieces)
+def _joined(pieces: Iterator[Part], most: float = math.inf) -> Part | None:
+    """All parts as one; None if they are more than so many bytes."""
+    parts, size = [], 0
+    for part in pieces:
+        parts.append(part)
+        size += part.X.nbytes
+        if size > most:
+            return None
     if not parts:
         raise ValueError("The table has no row with a target, those held out aside.")
     return parts[0] if len(parts) == 1 else Part(*(np.concatenate(column) for column in zip(*parts, strict=True)))

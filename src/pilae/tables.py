@@ -5,18 +5,17 @@ Only the command line uses it: estimators take numbers. Needs pandas, and skrub 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import sys
 import warnings
-import zipfile
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -24,6 +23,19 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from .anchors import mix
+from .readers import (
+    Cells,
+    Damage,
+    TableError,
+    check_names,
+    listed,
+    parquet_file,
+    parquet_frames,
+    read_arff,
+    read_npz,
+    said,
+    shortened,
+)
 from .save import saveable
 
 SAMPLE_ROWS = 100_000
@@ -34,7 +46,8 @@ PIECE_ROWS = 50_000
 EXACT_NUMBERS = 5_000_000
 """Tables of up to so many numbers are computed in float64, larger ones in float32."""
 
-MISSING = ["", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"]
+MISSING += ["N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 """Words that mean a gap, in columns that are not the target."""
 
 ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)")
@@ -88,7 +101,7 @@ class TableFile:
         if self.path == "-":
             return 0  # it is read whole anyway
         if self.kind == "parquet":
-            with _parquet_file(self.path) as file:
+            with parquet_file(self.path) as file:
                 return 8 * file.metadata.num_rows * file.metadata.num_columns
         return os.path.getsize(self.path) * (8 if self.compressed else 1)
 
@@ -97,9 +110,7 @@ class TableFile:
         if self.kind == "csv":
             yield from self._csv(rows)
         elif self.kind == "parquet":
-            with _parquet_file(self.path) as file:
-                for batch in file.iter_batches(batch_size=rows):
-                    yield _without_decimals(batch).to_pandas()
+            yield from parquet_frames(self.path, rows)
         else:
             whole = self.whole()
             for start in range(0, len(whole), rows):
@@ -114,7 +125,7 @@ class TableFile:
             if count >= SAMPLE_ROWS:
                 break
         if not count:
-            raise ValueError(f"{self.name} has no rows.")
+            raise TableError(f"{self.name} has no rows.")
         return self._pandas.concat(parts, ignore_index=True)
 
     def _csv(self, rows: int) -> Iterator[Any]:
@@ -122,86 +133,151 @@ class TableFile:
         if self.path == "-" and self._whole is None and self.encoder is None:
             self._whole = sys.stdin.buffer.read()
         try:
-            options = self._options()
             if self._types is None and self.encoder is None:
-                first = pd.read_csv(self._opened(), nrows=SAMPLE_ROWS, low_memory=False, **options)
+                with self._cells() as cells:
+                    first = pd.read_csv(cells, nrows=SAMPLE_ROWS, low_memory=False, **self._options(cells.names))
                 self._types = {name: "float64" if _is_number(first[name]) else "str" for name in first.columns}
-            types = self._types
-            if self.encoder is not None:
-                types = defaultdict(lambda: "str") | dict.fromkeys(self.encoder.numeric, "float64")
-                types[self.encoder.target] = "str" if self.encoder.is_text_target else "float64"
-            if self.target is not None and types is not None and types.get(self.target) == "str":
-                words = {name: MISSING for name in types if name != self.target}
-                options |= {"keep_default_na": False, "na_values": words | {self.target: [""]}}
-            with pd.read_csv(self._opened(), dtype=types, chunksize=rows, **options) as reader:
-                for piece in reader:
-                    yield piece.rename(columns=str.strip)
+            with self._cells() as cells:
+                yield from self._checked(cells, rows)
+        except TableError:
+            raise
         except pd.errors.EmptyDataError as error:
-            raise ValueError(f"{self.name} is empty.") from error
+            raise TableError(f"{self.name} is empty.") from error
         except UnicodeDecodeError as error:
-            raise ValueError(
+            raise TableError(
                 f"{self.name} is not written in {error.encoding}: name its encoding with --encoding, for example "
                 "--encoding latin-1."
             ) from error
         except LookupError as error:
-            raise ValueError(f"{error}: use a name such as utf-8, utf-16 or latin-1.") from error
-        except ValueError as error:
+            raise TableError(f"{said(error)}: use a name such as utf-8, utf-16 or latin-1.") from error
+        except (ValueError, OverflowError) as error:
             raise self._explained(error) from error
 
-    def _opened(self) -> Any:
-        if self.path != "-":
-            return self.path
-        return sys.stdin.buffer if self._whole is None else io.BytesIO(self._whole)
+    def _checked(self, cells: Cells, rows: int) -> Iterator[Any]:
+        """The pieces that pandas makes, if every row has as many cells as the header."""
+        types, count = self._types, 0
+        if self.encoder is not None:
+            types = defaultdict(lambda: "str") | dict.fromkeys(self.encoder.numeric, "float64")
+            types[self.encoder.target] = "str" if self.encoder.is_text_target else "float64"
+        options = self._options(cells.names)
+        if self.target is not None and types is not None and types.get(self.target) == "str":
+            options["na_values"] = {name: [""] if name == self.target else MISSING for name in cells.names}
+        with self._pandas.read_csv(cells, dtype=types, chunksize=rows, **options) as reader:
+            for piece in reader:
+                count += len(piece)
+                if len(piece) < rows:
+                    cells.check(count, self._text)
+                yield piece
+        cells.check(count, self._text)
 
-    def _options(self) -> dict[str, Any]:
-        """How to read the CSV: what was not said is found from its first bytes."""
-        separator, encoding, decimal = self.format
+    @contextlib.contextmanager
+    def _cells(self) -> Iterator[Cells]:
+        with self._text() as text:
+            yield Cells(text, self._written()[0], self.name)
+
+    @contextlib.contextmanager
+    def _text(self) -> Iterator[TextIO]:
+        """The characters of a CSV file, its line ends as they are."""
+        encoding = self._written()[1]
+        if self.path == "-":
+            file: Any = sys.stdin.buffer if self._whole is None else io.BytesIO(self._whole)
+            text = io.TextIOWrapper(file, encoding=encoding, newline="")
+            try:
+                yield text
+            finally:
+                text.detach()  # standard input is not ours to close
+            return
+        with self._bytes() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+            yield text
+
+    @contextlib.contextmanager
+    def _bytes(self) -> Iterator[Any]:
+        if not self.compressed:
+            with open(self.path, "rb") as file:
+                yield file
+            return
+        from pandas.io.common import get_handle  # it knows the endings, and imports what they need
+
+        try:
+            opened = get_handle(self.path, "rb", compression="infer", is_text=False)
+        except ImportError:
+            raise
+        except Exception as error:  # of gzip, lzma, zipfile, ..., which have no class in common
+            raise TableError(f"{self.name} cannot be decompressed: {said(error)}.") from error
+        with opened:
+            yield io.BufferedReader(Damage(opened.handle, self.name), 2**16)
+
+    def _written(self) -> tuple[str, str]:
+        """Separator and encoding of the CSV: what was not said is found from its first bytes."""
+        separator, encoding, _ = self.format
         if separator is None or encoding is None:
             start = self._start()
             encoding = encoding or ("utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-            line = start.decode(encoding, errors="replace").lstrip("\ufeff").split("\n", 1)[0]
+            line = start.decode(encoding, errors="replace").lstrip("\ufeff").lstrip("\r\n")
+            line = re.split("[\r\n]", line, maxsplit=1)[0]
             tabs = "\t" if ".tsv" in Path(self.path).suffixes else None
             separator = separator or tabs or max(",;\t|", key=lambda mark: line.count(mark))
-        return {"sep": separator, "encoding": encoding, "decimal": decimal, "skipinitialspace": True}
+        if separator == self.format.decimal:
+            raise TableError(
+                f"{self.name} has {separator!r} between its columns, so it cannot be its decimal point: say what "
+                "stands between columns with --separator."
+            )
+        return separator, encoding
+
+    def _options(self, names: list[str]) -> dict[str, Any]:
+        """How pandas reads the CSV."""
+        return {
+            "sep": self._written()[0],
+            "decimal": self.format.decimal,
+            "skipinitialspace": True,
+            "engine": "c",  # the other one reads rows of any length
+            "header": 0,
+            "names": names,  # which it would make different where they are not
+            "keep_default_na": False,
+            "na_values": MISSING,
+        }
 
     def _start(self) -> bytes:
         if self.path == "-":
             return sys.stdin.buffer.peek(2**16) if self._whole is None else self._whole[: 2**16]  # type: ignore
-        if self.compressed:
-            from pandas.io.common import get_handle  # decompresses as read_csv will
-
-            with get_handle(self.path, "rb", compression="infer", is_text=False) as opened:
-                return opened.handle.read(2**16)
-        with open(self.path, "rb") as file:
+        with self._bytes() as file:
             return file.read(2**16)
 
-    def _explained(self, error: ValueError) -> ValueError:
+    def _explained(self, error: Exception) -> TableError:
         """A sentence for what pandas could not read: where the first value is that is no number."""
-        said = str(error).splitlines()[0].rstrip(".")
-        if "convert string to float" not in said or self.path == "-":
-            cure = " (--separator, --decimal and --encoding say how it is written)" if "tokeniz" in said else ""
-            return ValueError(f"{self.name} cannot be read as a table: {said}{cure}.")
+        words = said(error)
+        longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words)
+        if longer:
+            columns, line, cells = longer.groups()
+            return TableError(
+                f"{self.name}: line {line} has {cells} cells, but the header names {columns} columns (--separator says "
+                "what stands between cells)."
+            )
+        if "convert string to float" not in words or self.path == "-":
+            return TableError(f"{self.name} cannot be read as a table: {words}.")
         numeric = {name for name, kind in (self._types or {}).items() if kind == "float64"}
         if self.encoder is not None:
             numeric = set(self.encoder.numeric)
         start = 0
-        with self._pandas.read_csv(self.path, dtype="str", chunksize=PIECE_ROWS, **self._options()) as reader:
-            for piece in reader:
-                for name in numeric & set(piece.columns):
-                    wrong = piece[name].notna() & self._pandas.to_numeric(piece[name], errors="coerce").isna()
-                    if wrong.any():
-                        at = int(np.flatnonzero(wrong.to_numpy())[0])
-                        return ValueError(
-                            f"Column {name!r} of {self.name} holds numbers, but row {start + at + 1} has "
-                            f"{piece[name].iloc[at]!r}: mend it, or leave it empty."
-                        )
-                start += len(piece)
-        return ValueError(f"{self.name} cannot be read as a table: {said}.")
+        with self._cells() as opened:
+            options = self._options(opened.names)
+            with self._pandas.read_csv(opened, dtype="str", chunksize=PIECE_ROWS, **options) as reader:
+                for piece in reader:
+                    for name in numeric & set(piece.columns):
+                        wrong = piece[name].notna() & self._pandas.to_numeric(piece[name], errors="coerce").isna()
+                        if wrong.any():
+                            at = int(np.flatnonzero(wrong.to_numpy())[0])
+                            return TableError(
+                                f"Column {shortened(name)} of {self.name} holds numbers, but row {start + at + 1} has "
+                                f"{shortened(piece[name].iloc[at])}: mend it, or leave it empty."
+                            )
+                    start += len(piece)
+        return TableError(f"{self.name} cannot be read as a table: {words}.")
 
     def whole(self) -> Any:
         """ARFF and npz files are read at once."""
         if self._whole is None:
-            self._whole = {"arff": _read_arff, "npz": _read_npz}[self.kind](self.path)
+            self._whole = {"arff": read_arff, "npz": read_npz}[self.kind](self.path)
         return self._whole
 
 
@@ -213,75 +289,10 @@ def _pandas() -> Any:
     return pandas
 
 
-def _parquet_file(path: str) -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("Reading Parquet needs pyarrow; install it with: pip install 'pilae[parquet]'") from error
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0].rstrip('.')}.") from error
-
-
-def _without_decimals(batch: Any) -> Any:
-    """The batch with exact decimal numbers as floats: pandas would take them for objects."""
-    import pyarrow
-
-    for k, column in enumerate(batch.schema):
-        if pyarrow.types.is_decimal(column.type):
-            batch = batch.set_column(k, column.name, batch.column(k).cast(pyarrow.float64()))
-    return batch
-
-
 def _is_number(column: Any) -> bool:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     return is_numeric_dtype(column) and not is_bool_dtype(column)
-
-
-def _read_arff(path: str) -> Any:
-    import pandas as pd
-    from scipy.io import arff
-
-    try:
-        data, meta = arff.loadarff(path)
-    except (NotImplementedError, arff.ArffError, ValueError, StopIteration, UnicodeDecodeError) as error:
-        said = str(error).splitlines()[0].rstrip(".") if str(error) else "it has no data"
-        raise ValueError(
-            f"{path} cannot be read as ARFF: {said} (numeric, nominal and date attributes are read)."
-        ) from error
-    frame = pd.DataFrame(data)
-    for name, kind in zip(meta.names(), meta.types(), strict=True):
-        if kind == "nominal":
-            frame[name] = frame[name].str.decode("utf-8").replace("?", None)
-    return frame
-
-
-def _read_npz(path: str) -> Any:
-    """Arrays X and y (or X_train and y_train), or one array for each column."""
-    import pandas as pd
-
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
-        raise ValueError(f"{path} cannot be read as an npz file: {str(error).splitlines()[0].rstrip('.')}.") from error
-    if "X" not in arrays and "X_train" in arrays:
-        arrays = {name.removesuffix("_train"): value for name, value in arrays.items() if name.endswith("_train")}
-    if "X" in arrays:
-        X = arrays.pop("X")
-        X = X.reshape(len(X), -1)
-        names = arrays.pop("feature_names", None)
-        columns = [f"x{k}" for k in range(X.shape[1])] if names is None else [str(name) for name in names]
-        frame = pd.DataFrame(X, columns=columns)
-        return frame.assign(**{name: column for name, column in arrays.items() if column.shape == (len(X),)})
-    if len({column.shape for column in arrays.values()}) != 1 or next(iter(arrays.values())).ndim != 1:
-        raise ValueError(
-            f"{path} holds {_listed(list(arrays))}: expected X (rows x columns) and targets, or one array for each "
-            "column, all of one length."
-        )
-    return pd.DataFrame(arrays)
 
 
 @saveable
@@ -315,13 +326,14 @@ class Encoder(TransformerMixin, BaseEstimator):
     ) -> Encoder:
         """An encoder for a table that looks like the sample."""
         if target not in sample.columns:
-            raise ValueError(f"There is no column {target!r}: the columns are {_listed(list(sample.columns))}.")
+            raise ValueError(f"There is no column {target!r}: the columns are {listed(list(sample.columns))}.")
         names = columns or [name for name in sample.columns if name != target]
         if not names:
             raise ValueError(f"The table has no column beside {target!r}.")
         unknown = [name for name in names if name not in sample.columns]
         if unknown:
-            raise ValueError(f"There is no column {unknown[0]!r}: the columns are {_listed(list(sample.columns))}.")
+            raise ValueError(f"There is no column {unknown[0]!r}: the columns are {listed(list(sample.columns))}.")
+        check_names(names, "What is to be learnt from")
         if target in names:
             raise ValueError(f"{target!r} is the target, and must not be among the columns it is predicted from.")
         sample = sample[sample[target].notna()]
@@ -334,7 +346,7 @@ class Encoder(TransformerMixin, BaseEstimator):
         values = sample[target]
         encoder.whole_target = task == "classification" and _is_number(values) and bool((values % 1 == 0).all())
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        encoder.missing = [int(sample[name].isna().sum()) for name in names]
+        encoder.missing = sample[names].isna().sum().tolist()
         encoder.zoned = [name for name in names if _has_zones(sample[name])]
         if len(numeric) < len(names):
             encoder.pipeline = make_pipeline(_vectorizer(seed), imputer)
@@ -347,23 +359,36 @@ class Encoder(TransformerMixin, BaseEstimator):
         """The columns, numbers as float64 and everything else as text."""
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
-            raise ValueError(f"The table lacks the column {missing[0]!r} that the model was fitted with.")
-        frame = frame[self.columns].copy()
-        for name in self.columns:
-            if name in self.numeric:
+            raise ValueError(f"The table lacks the column {shortened(missing[0])} that the model was fitted with.")
+        numbers = self._as_numbers(frame)
+        if len(self.numeric) == len(self.columns):
+            return numbers
+        known = set(self.numeric)
+        words = {name: self._as_words(frame[name]) for name in self.columns if name not in known}
+        pd = _pandas()
+        return pd.concat([numbers, pd.DataFrame(words, index=frame.index)], axis=1)[self.columns]
+
+    def _as_numbers(self, frame: Any) -> Any:
+        try:
+            return frame[self.numeric].astype("float64")
+        except (ValueError, TypeError):
+            for name in self.numeric:
                 try:
-                    frame[name] = frame[name].astype("float64")
+                    frame[name].astype("float64")
                 except (ValueError, TypeError) as error:
                     raise ValueError(
-                        f"Column {name!r} held numbers when the model was fitted, and now {error}."
+                        f"Column {shortened(name)} held numbers when the model was fitted, and now {said(error)}."
                     ) from error
-            elif name in self.zoned:
-                times = _pandas().to_datetime(frame[name], utc=True, errors="coerce")
-                frame[name] = times.dt.tz_localize(None)
-            elif not _is_date(frame[name]):
-                frame[name] = frame[name].astype("object").where(frame[name].notna(), None)
-                frame[name] = frame[name].map(lambda value: None if value is None else str(value))
-        return frame
+            raise
+
+    def _as_words(self, column: Any) -> Any:
+        if column.name in self.zoned:
+            return _pandas().to_datetime(column, utc=True, errors="coerce").dt.tz_localize(None)
+        if _is_date(column):
+            return column
+        gaps = column.isna().to_numpy()
+        words = [None if gap else str(value) for value, gap in zip(column.astype("object"), gaps, strict=True)]
+        return _pandas().Series(words, index=column.index, dtype="object")
 
     def fit(self, X: Any, y: Any = None) -> Encoder:
         return self
@@ -383,9 +408,10 @@ class Encoder(TransformerMixin, BaseEstimator):
     def _given(self, frame: Any) -> Any:
         """What the pipeline takes: names of columns only where they matter."""
         typed = self.typed(frame)
-        for name in self.numeric:
-            if np.isinf(typed[name]).any():
-                raise ValueError(f"Column {name!r} holds infinity: replace it by a number, or leave it empty.")
+        endless = np.isinf(typed[self.numeric].to_numpy()).any(axis=0)
+        if endless.any():
+            name = self.numeric[int(np.argmax(endless))]
+            raise ValueError(f"Column {shortened(name)} holds infinity: replace it by a number, or leave it empty.")
         return typed.to_numpy() if len(self.pipeline) == 1 else typed
 
     def targets(self, frame: Any) -> np.ndarray:
@@ -420,8 +446,8 @@ def _has_zones(column: Any) -> bool:
         return getattr(column.dtype, "tz", None) is not None
     if _is_number(column) or column.dtype.kind == "b":
         return False
-    words = column.dropna().astype(str)
-    return len(words) > 0 and bool(words.str.fullmatch(ZONED).all())
+    words = column.dropna()
+    return len(words) > 0 and all(ZONED.fullmatch(str(word)) for word in words)
 
 
 def _vectorizer(seed: int) -> Any:
@@ -499,8 +525,3 @@ def encoded(
         if len(part):
             yield Part(encoder.transform(part), encoder.targets(part), start + 1 + np.flatnonzero(chosen))
         start += len(piece)
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(repr(str(name)) for name in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,0 +1,1 @@
+"""What the parts throw at pilae, where it takes more than a few lines to make."""
