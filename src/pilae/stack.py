@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check, structure
-from ._arrays import Array, space_for, space_of
+from ._arrays import Array, space_for, space_of, times_powers
 from ._dask import lazy_on_dask
 from ._progress import CallbackSupportMixin, Progress, with_callbacks
 from .blocks import Block, Rows
@@ -38,7 +38,13 @@ class _BaseStack(
         rows.progress.begin(self)
         linear = self.input_scaling != "asinh" or rows.dual
         found = survey(
-            rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows, gram=linear
+            rows,
+            seed,
+            self.anchors,
+            structure.width_bound(self.width, rows.d),
+            fit_rows=self.fit_rows,
+            gram=linear,
+            input_scaling=self.input_scaling,
         )
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(
@@ -111,6 +117,8 @@ class _BaseStack(
         X_hat = self.network_.decode(H, depth)
         if self.network_.scaling is not None:
             X_hat = self.network_.scaling.undo(X_hat)
+        if network.gauge is not None:
+            X_hat = times_powers(X_hat, -network.gauge)
         return space_of(X).asarray(X_hat)
 
     @lazy_on_dask
