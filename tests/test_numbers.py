@@ -163,15 +163,13 @@ def test_gauges():
 # --------------------------------------------------------------------------------------------- rows from elsewhere
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "transform"])
-def test_rows_far_beyond_those_of_fit_give_numbers_or_a_sentence(method):
-    model = PILAEClassifier(depth=1, width=3, activation="relu").fit(X, Y)
-    try:
-        said = getattr(model, method)(np.where(X > 0, 1e308, -1e308))
-    except ValueError as error:
-        assert "so far beyond those of fit" in str(error)
-    else:
-        assert np.isfinite(said).all()
+def test_rows_so_far_beyond_those_of_fit_that_nothing_is_left_are_refused():
+    regressor = PILAERegressor(depth=0, head="ridge").fit(X, 1e100 * T)
+    stack = StackedPILAE(width=[3], activation="relu2").fit(X)
+    for method in (regressor.predict, regressor.predict_interval, stack.transform, stack.score_samples):
+        with pytest.raises(ValueError, match="so far beyond those of fit"):
+            method(1e300 * X)
+    assert set(PILAEClassifier(depth=0, head="ridge").fit(X, Y).predict(1e300 * X)) == {0, 1, 2}
 
 
 def test_probabilities_of_absurd_outputs():
@@ -263,3 +261,36 @@ def test_targets_are_checked_column_by_column_and_in_the_dtype_of_the_fit():
 def test_class_weights_of_absurd_size_are_refused():
     with pytest.raises(ValueError, match="between 1e-19 and 1e19"):
         PILAEClassifier(class_weight={0: 1e300, 1: 1.0, 2: 1.0}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model", [PILAEClassifier(depth=1, activation="relu"), PILAEClassifier(depth=0, dtype="float32")]
+)
+def test_rows_of_weight_zero_may_hold_anything(model):
+    rows, weight = np.r_[X, np.full((1, 6), 1e300)], np.r_[np.ones(60), 0.0]
+    wanted = model.fit(X, Y).decision_function(X)
+    found = model.fit(rows, np.r_[Y, 0], sample_weight=weight).decision_function(X)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    assert np.isfinite(StackedPILAE().fit(rows, sample_weight=weight).reconstruction_error_)
+
+
+def test_labels_and_weights_that_are_none():
+    for labels in (["a", 3] * 30, ["a", None] * 30):
+        with pytest.raises(ValueError, match="labels of several kinds"):
+            PILAEClassifier().fit(X, np.array(labels, dtype=object))
+    for weight in (["a"] * 60, [10**400] * 60):
+        with pytest.raises(ValueError, match="finite numbers of at least 0"):
+            PILAEClassifier().fit(X, Y, sample_weight=weight)
+
+
+def test_dates_and_ragged_lists_are_refused():
+    dates = np.array(["2020-01-01", "NaT"] * 30, dtype="datetime64[D]")[:, None]
+    with pytest.raises(ValueError, match="turn dates and times into numbers"):
+        PILAEClassifier().fit(dates, Y)
+    with pytest.raises(ValueError, match="rows of different lengths"):
+        PILAEClassifier().fit([[1.0, 2.0], [3.0]], [0, 1])
+
+
+def test_a_report_on_rows_under_a_gauge():
+    model = PILAEClassifier(depth=1, head_width=5).fit(far(900), Y)
+    assert model.report(far(900), Y).summary["test"] is not None

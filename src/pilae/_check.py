@@ -219,6 +219,11 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
         except (ValueError, TypeError, OverflowError) as error:
             raise _in_one_sentence(error) from None
         X = _in_float64(X, "X")
+        if X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
+                "example with skrub.TableVectorizer."
+            )
     _check_finite(X, "X", name)
     return X
 
@@ -267,9 +272,11 @@ def _in_one_sentence(error: Exception, what: str = "X") -> Exception:
         )
     if "not compatible with arrays of bytes/strings" in text:
         return ValueError(
-            f"{what} is an array of text: use {what}.astype(float) where it holds numbers written out, or encode it "
-            "first, for example with sklearn.preprocessing.OneHotEncoder."
+            f"{what} is an array of text: use {what}.astype(float) where it holds numbers written out, and encode "
+            "words first, for example with sklearn.preprocessing.OneHotEncoder (as targets they need a classifier)."
         )
+    if "inhomogeneous shape" in text:
+        return ValueError(f"{what} has rows of different lengths: give each as many numbers.")
     if text.startswith("could not convert string to float"):
         return ValueError(
             f"{what} holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, "
@@ -323,11 +330,15 @@ def check_weight(sample_weight: Any, n: int, *, tame: bool = True) -> np.ndarray
         return None
     if is_number(sample_weight):
         sample_weight = np.full(n, float(sample_weight))
-    w = np.asarray(to_numpy(unmasked(sample_weight, "sample_weight")), dtype=np.float64)
+    odd = ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+    try:
+        w = np.asarray(to_numpy(unmasked(sample_weight, "sample_weight")), dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise odd from error
     if w.ndim != 1 or w.shape[0] != n:
         raise ValueError(f"'sample_weight' must be one number a row: expected shape ({n},), got {w.shape}.")
     if not np.all(np.isfinite(w)) or np.any(w < 0):
-        raise ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+        raise odd
     if not np.any(w > 0):
         raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
     # only ratios matter, except that a weight of 3 is three rows: keep ordinary weights, tame absurd ones
@@ -360,6 +371,22 @@ def plain_labels(y: Any) -> Any:
     return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
 
 
+def _kind_of_labels(y: Any) -> str:
+    """scikit-learn's word for the kind of these labels."""
+    try:
+        with np.errstate(invalid="ignore"):  # floats beyond the integers are no classes
+            kind = type_of_target(y, input_name="y")
+            check_classification_targets(y)
+    except TypeError as error:
+        if "not supported between instances" not in str(error):
+            raise
+        raise ValueError(
+            "y holds labels of several kinds, which have no order: make all of them text or all of them numbers, and "
+            "leave out rows without a label."
+        ) from error
+    return kind
+
+
 def check_labels(
     estimator: Any, y: Any, n: int, w: np.ndarray | None, announced: Any = None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -371,8 +398,7 @@ def check_labels(
         _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
-    kind = type_of_target(y, input_name="y")
-    check_classification_targets(y)
+    kind = _kind_of_labels(y)
     if kind == "multilabel-indicator":
         Y = check_array(y, dtype="numeric")
         _check_length(Y, n)
@@ -396,7 +422,7 @@ def check_new_labels(estimator: Any, y: Any, n: int) -> np.ndarray:
         _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
-    check_classification_targets(values)
+    _kind_of_labels(values)
     labels = column_or_1d(values, warn=True)
     _check_length(labels, n)
     return labels

@@ -239,6 +239,7 @@ class Rows:
         if self._there is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
             self._there = self._dense(self.X)  # copied once, not in every pass
         X = self._dense(self.X[part, :]) if self._there is None else self._there[part, :]
+        X = counting(X, w)
         return Block(X, self._targets(part), w, start, codes, unit)
 
     def _dense(self, X: Any) -> Array:
@@ -251,6 +252,15 @@ class Rows:
         if self.codes is not None:
             return indicators(self.codes[part], self.n_classes, self.space, self.dtype)
         return None if self.targets is None else self.space.asarray(self.targets[part], self.dtype)
+
+
+def counting(X: Array, w: Array) -> Array:
+    """X with zeros in the rows of weight zero, which may hold anything: infinity times zero is no number."""
+    if w is None:
+        return X
+    xp = space_of(X).xp
+    there = (w > 0)[:, None]
+    return X if bool(xp.all(there)) else xp.where(there, X, xp.zeros_like(X))
 
 
 def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:

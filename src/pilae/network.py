@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array, Space, dtype_name, float_name, is_tensor, namespace, space_of, take_rows, to_numpy
+from ._arrays import (
+    Array,
+    Space,
+    dtype_name,
+    float_name,
+    is_tensor,
+    namespace,
+    space_of,
+    take_rows,
+    times_powers,
+    to_numpy,
+)
 from .anchors import First, Sample, Spread, row_keys, with_targets
 from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
@@ -79,6 +90,12 @@ class Network:
         for layer in reversed(self.layers[:depth]):
             H = layer.decode(H)
         return H
+
+    def undo(self, X: Array) -> Array:
+        """From the (scaled) input back to the units of the rows."""
+        if self.scaling is not None:
+            X = self.scaling.undo(X)
+        return X if self.gauge is None else times_powers(X, -self.gauge)
 
     def grown(self, layer: Layer) -> Network:
         """This network with one more layer."""

@@ -20,7 +20,7 @@ import scipy.sparse
 from . import _check
 from ._arrays import NUMPY, Array, Space, sender, to_numpy
 from ._progress import Progress
-from .blocks import Block, Rows, indicators
+from .blocks import Block, Rows, counting, indicators
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""
@@ -407,7 +407,8 @@ class Stream(Rows):
         if self.factor is not None and codes is not None:
             c = self.factor[codes]
             w, unit = (c if w is None else w * c), (c if unit is None else unit * c)
-        return Block(X, Z, None if w is None else self.space.asarray(w, "float64"), start, codes, unit)
+        w = None if w is None else self.space.asarray(w, "float64")
+        return Block(counting(X, w), Z, w, start, codes, unit)
 
 
 def _from(where: Callable[[int], str], first: int, row: int) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check, structure
-from ._arrays import Array, space_for, space_of, times_powers
+from ._arrays import Array, space_for, space_of
 from ._dask import lazy_on_dask
 from ._progress import CallbackSupportMixin, Progress, with_callbacks
 from .blocks import Block, Rows
@@ -114,11 +115,9 @@ class _BaseStack(
         width = self.layers_[depth - 1].width if depth else self.n_features_in_
         if H.ndim != 2 or H.shape[1] != width:
             raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
-        X_hat = self.network_.decode(H, depth)
-        if self.network_.scaling is not None:
-            X_hat = self.network_.scaling.undo(X_hat)
-        if network.gauge is not None:
-            X_hat = times_powers(X_hat, -network.gauge)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+            X_hat = network.undo(network.decode(H, depth))
+            _check.check_answer(X_hat)
         return space_of(X).asarray(X_hat)
 
     @lazy_on_dask
