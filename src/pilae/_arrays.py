@@ -230,9 +230,14 @@ def to_numpy(x: Array) -> np.ndarray:
     return np.asarray(x)
 
 
+def dtype_name(x: Array) -> str:
+    """ "float32", "int8", ... whatever the library and the order of bytes."""
+    return getattr(x.dtype, "name", str(x.dtype)).split(".")[-1]
+
+
 def float_name(x: Array) -> str:
     """ "float32" for float32 arrays, "float64" for everything else: integers are computed in float64."""
-    return "float32" if str(x.dtype).endswith("float32") else "float64"
+    return "float32" if dtype_name(x) == "float32" else "float64"
 
 
 def is_numeric(x: Array) -> bool:
@@ -473,6 +478,22 @@ def take_rows(X: Array, rows: np.ndarray) -> Array:
         return X[rows]
     space = space_of(X)
     return space.xp.take(X, space.asarray(rows), axis=0)
+
+
+def times_powers(X: Array, exponents: np.ndarray) -> Array:
+    """X with every column multiplied by two to the power of its exponent: exact, in float64.
+
+    By two factors, as a single one may be beyond the range of float64 where what it gives is not.
+    """
+    half = exponents // 2
+    for part in (half, exponents - half):
+        factor = np.ldexp(1.0, part)
+        if is_foreign(X):
+            space = space_of(X)
+            X = space.xp.astype(X, space.xp.float64, copy=False) * space.asarray(factor)
+        else:
+            X = X * factor
+    return X
 
 
 def contiguous(x: Array) -> Array:

@@ -20,6 +20,12 @@ from .activations import ACTIVATIONS
 
 MAX_COLUMNS = 10_000
 
+MAX_CLASSES = 5_000
+"""Each class is an output with a target column of its own, and about a megabyte while the fit lasts."""
+
+TAME = 64
+"""Weights up to 2**64 and down to 2**-64 are taken as they come."""
+
 Method = TypeVar("Method", bound=Callable)
 
 
@@ -216,6 +222,7 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
     name = type(estimator).__name__
     if isinstance(X, Iterator):
         raise read_once("X")
+    X = unmasked(X, "X")
     if is_foreign(X):
         X = _arrays.detached(X)
         if X.ndim != 2:
@@ -242,19 +249,71 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
                 ensure_all_finite=False,
                 ensure_min_samples=min_rows,
             )
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise _in_one_sentence(error) from None
+        X = _in_float64(X, "X")
+        if X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
+                "example with skrub.TableVectorizer."
+            )
     _check_finite(X, "X", name)
     return X
 
 
-def _in_one_sentence(error: ValueError) -> ValueError:
+def unmasked(x: Any, what: str) -> Any:
+    """x without NumPy's mask, if nothing is masked."""
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    if np.ma.is_masked(x):
+        raise ValueError(
+            f"{what} is a masked array with masked entries, which would count as numbers: use {what}.filled(numpy.nan) "
+            "and fill them, for example with sklearn.impute.SimpleImputer, or leave those rows out."
+        )
+    return x.data
+
+
+def _in_float64(x: Any, what: str) -> Any:
+    """x in a dtype that computing goes on in: of longer floats only what float64 holds."""
+    values = x.data if scipy.sparse.issparse(x) else x
+    if values.dtype.kind != "f" or values.dtype.itemsize <= 8:
+        return x
+    with np.errstate(over="ignore"):
+        short = x.astype(np.float64)
+    lost = np.isfinite(values) & ~np.isfinite(short.data if scipy.sparse.issparse(x) else short)
+    if lost.any():
+        raise beyond_float64(what)
+    return short
+
+
+def beyond_float64(what: str) -> ValueError:
+    return ValueError(
+        f"{what} holds numbers beyond the range of float64 (1.8e308), which computing goes on in: rescale it, for "
+        "example by its logarithm."
+    )
+
+
+def _in_one_sentence(error: Exception, what: str = "X") -> Exception:
     """scikit-learn's word on an array it cannot read, with a way out."""
     text = str(error)
+    if isinstance(error, OverflowError):
+        return beyond_float64(what)
+    if "NAType" in text:
+        return ValueError(
+            f"{what} contains pandas.NA, which is no number: fill missing values first, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out."
+        )
+    if "not compatible with arrays of bytes/strings" in text:
+        return ValueError(
+            f"{what} is an array of text: use {what}.astype(float) where it holds numbers written out, and encode "
+            "words first, for example with sklearn.preprocessing.OneHotEncoder (as targets they need a classifier)."
+        )
+    if "inhomogeneous shape" in text:
+        return ValueError(f"{what} has rows of different lengths: give each as many numbers.")
     if text.startswith("could not convert string to float"):
         return ValueError(
-            f"X holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, for "
-            "example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
+            f"{what} holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, "
+            "for example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
         )
     if text.startswith("Complex data not supported"):
         return ValueError("Complex data not supported: give the real and imaginary parts as columns of their own.")
@@ -304,16 +363,20 @@ def check_weight(sample_weight: Any, n: int, *, tame: bool = True) -> np.ndarray
         return None
     if is_number(sample_weight):
         sample_weight = np.full(n, float(sample_weight))
-    w = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    odd = ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+    try:
+        w = np.asarray(to_numpy(unmasked(sample_weight, "sample_weight")), dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise odd from error
     if w.ndim != 1 or w.shape[0] != n:
         raise ValueError(f"'sample_weight' must be one number a row: expected shape ({n},), got {w.shape}.")
     if not np.all(np.isfinite(w)) or np.any(w < 0):
-        raise ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+        raise odd
     if not np.any(w > 0):
         raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
     # only ratios matter, except that a weight of 3 is three rows: keep ordinary weights, tame absurd ones
     exponent = int(np.frexp(w.max())[1])
-    return w if abs(exponent) < 64 or not tame else np.ldexp(w, -exponent)
+    return w if abs(exponent) < TAME or not tame else np.ldexp(w, -exponent)
 
 
 def need_y(estimator: Any, y: Any) -> None:
@@ -331,13 +394,30 @@ def _check_length(y: Any, n: int) -> None:
 
 
 def plain_labels(y: Any) -> Any:
-    """y without its container: from a device, a sparse matrix, or a pandas extension type."""
+    """y without its container: from a device, a mask, a sparse matrix, or a pandas extension type."""
+    y = unmasked(y, "y")
     if is_foreign(y):
         return to_numpy(y)
     if scipy.sparse.issparse(y):
         return y.toarray()
     plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)  # pandas' Int64, boolean, ...
     return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
+
+
+def _kind_of_labels(y: Any) -> str:
+    """scikit-learn's word for the kind of these labels."""
+    try:
+        with np.errstate(invalid="ignore"):  # floats beyond the integers are no classes
+            kind = type_of_target(y, input_name="y")
+            check_classification_targets(y)
+    except TypeError as error:
+        if "not supported between instances" not in str(error):
+            raise
+        raise ValueError(
+            "y holds labels of several kinds, which have no order: make all of them text or all of them numbers, and "
+            "leave out rows without a label."
+        ) from error
+    return kind
 
 
 def check_labels(
@@ -351,8 +431,7 @@ def check_labels(
         _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
-    kind = type_of_target(y, input_name="y")
-    check_classification_targets(y)
+    kind = _kind_of_labels(y)
     if kind == "multilabel-indicator":
         Y = check_array(y, dtype="numeric")
         _check_length(Y, n)
@@ -376,28 +455,33 @@ def check_new_labels(estimator: Any, y: Any, n: int) -> np.ndarray:
         _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
-    check_classification_targets(values)
+    _kind_of_labels(values)
     labels = column_or_1d(values, warn=True)
     _check_length(labels, n)
     return labels
 
 
-def check_targets(estimator: Any, y: Any, n: int) -> tuple[np.ndarray, bool]:
-    """Targets of a regressor: (float64, n x m, in NumPy; whether y was one-dimensional)."""
+def check_targets(estimator: Any, y: Any, n: int, dtype: str) -> tuple[np.ndarray, bool]:
+    """Targets of a regressor that computes in `dtype`: (float64, n x m, in NumPy; whether y was one-dimensional)."""
     need_y(estimator, y)
     if is_number(y):
         _check_length(np.asarray(y), n)
-    Y = check_array(
-        to_numpy(y) if is_foreign(y) else y,
-        ensure_2d=False,
-        dtype="numeric",
-        ensure_all_finite=False,
-        input_name="y",
-    )
+    try:
+        Y = check_array(
+            to_numpy(y) if is_foreign(y) else unmasked(y, "y"),
+            ensure_2d=False,
+            dtype="numeric",
+            ensure_all_finite=False,
+            input_name="y",
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _in_one_sentence(error, "y") from None
+    Y = _in_float64(Y, "y")
     _check_length(Y, n)
     _check_finite(Y, "y", type(estimator).__name__)
-    check_target_size(Y)
-    return np.asarray(Y, dtype=np.float64).reshape(n, -1), Y.ndim == 1
+    columns = np.asarray(Y, dtype=np.float64).reshape(n, -1)
+    check_target_size(np.max(np.abs(columns), axis=0), dtype)
+    return columns, Y.ndim == 1
 
 
 def read_once(what: str) -> ValueError:
@@ -562,27 +646,80 @@ def check_classes(estimator: Any, classes: np.ndarray) -> None:
             f"{type(estimator).__name__} needs at least two classes, but y holds one class only "
             f"({classes.tolist()[0]!r}): check the target column."
         )
-
-
-def check_spread(variance: Array) -> None:
-    """Columns whose squares can be added up."""
-    xp = space_of(variance).xp
-    if not bool(xp.all(xp.isfinite(variance))):
-        raise ValueError("The numbers in X are too large: their squares overflow. Rescale the columns of X.")
-    if not bool(xp.any(variance > 0)):
+    if len(classes) > MAX_CLASSES:
         raise ValueError(
-            "No column of X varies by more than rounding, or the numbers in X are so small that their squares vanish: "
-            "rescale the columns of X."
+            f"y holds {len(classes)} classes, and each needs an output of its own; at most {MAX_CLASSES} are taken. If "
+            "y counts or measures something use a regressor, otherwise group rare classes first."
         )
 
 
-def check_target_size(Y: np.ndarray) -> None:
-    """Targets whose squares neither overflow nor vanish."""
-    largest = float(np.max(np.abs(Y))) if Y.size else 0.0
-    if largest > 1e150 or 0 < largest < 1e-150:
+def check_spread(variance: Array) -> None:
+    """Columns to learn from."""
+    xp = space_of(variance).xp
+    if not bool(xp.any(variance > 0)):
         raise ValueError(
-            f"The targets are as large as {largest:.0e}, where squares overflow or vanish: rescale y, for example with "
+            "No column of X varies by more than rounding, so there is nothing to learn from: subtract what the numbers "
+            "of a column have in common."
+        )
+
+
+def columns_too_far_apart(smallest: float, largest: float, dtype: str) -> ValueError:
+    return ValueError(
+        f"The columns of X are as small as {smallest:.0e} and as large as {largest:.0e}, too far apart for {dtype} "
+        "with input_scaling='none': use input_scaling='standard', or bring the columns to one scale."
+    )
+
+
+TARGET_SIZES = {"float64": (1e-150, 1e150), "float32": (1e-15, 1e15)}
+"""Targets as large as that can be squared and added up."""
+
+
+def check_target_size(sizes: np.ndarray, dtype: str) -> None:
+    """Target columns, as large as `sizes`, whose squares neither overflow nor vanish in the dtype of the fit."""
+    low, high = TARGET_SIZES[dtype]
+    absurd = ~((sizes == 0) | ((sizes >= low) & (sizes <= high)))
+    if absurd.any():
+        raise ValueError(
+            f"A column of targets is as large as {sizes[absurd][0]:.0e}, and {dtype} takes {low:.0e} to {high:.0e}, "
+            "where squares neither overflow nor vanish: rescale y, for example with "
             "sklearn.compose.TransformedTargetRegressor."
+        )
+
+
+PIXELS = {"float64": 1e60, "float32": 1e12}
+"""Pixels may be so large, and in `fit` the largest as small as the inverse: squares of their sums are made of them."""
+
+
+def check_pixels(X: Array, dtype: str, *, fit: bool = False) -> None:
+    """Images whose largest number can be squared."""
+    xp, high = space_of(X).xp, PIXELS[dtype]
+    largest = max(abs(float(xp.min(X))), abs(float(xp.max(X))))
+    if largest > high or (fit and 0 < largest < 1 / high):
+        raise ValueError(
+            f"The largest pixel is {largest:.0e}, and images are taken in {dtype} from {1 / high:.0e} to {high:.0e}: "
+            "divide them by a unit, for example by numpy.abs(X).max()."
+        )
+
+
+def check_sums(finite: bool) -> None:
+    if not finite:
+        raise ValueError(
+            "The rows hold numbers so far beyond those of fit that their sums overflow: bring them to the units of the "
+            "training rows, or leave them out."
+        )
+
+
+def check_answer(part: Array) -> None:
+    """Outputs that are numbers: rows far beyond those of `fit` can overflow on their way."""
+    xp = space_of(part).xp
+    if isinstance(part, np.ndarray) and part.dtype.kind not in "f":
+        return
+    if not xp.isdtype(part.dtype, "real floating") or math.isfinite(float(xp.sum(part))):
+        return
+    if not bool(xp.all(xp.isfinite(part))):
+        raise ValueError(
+            "X holds numbers so far beyond those of fit that what is made of them overflows: bring them to the units "
+            "of the training rows, or leave those rows out."
         )
 
 

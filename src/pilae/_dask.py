@@ -147,6 +147,7 @@ class DaskRows(Stream):
             "dtype": self.dtype,
             "name": self.name,
             "checked": self.checked,
+            "gauge": self.gauge,
         }
         return _Reader(self.source.columns, settings)
 

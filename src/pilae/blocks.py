@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import scipy.sparse
 
-from ._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, to_numpy
+from . import _check
+from ._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, times_powers, to_numpy
 from ._progress import Progress
 
 BLOCK_BYTES = 128 * 2**20
@@ -69,6 +70,8 @@ class Rows:
         "auto" keeps the widest array of a block within 128 MiB.
     dtype : {"float32", "float64"}, optional
         Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
+    gauge : integer array, optional
+        Exponents of two, one a column: blocks hold the columns times these powers (see `scaling.gauge_for`).
     """
 
     in_memory = True
@@ -87,8 +90,9 @@ class Rows:
         block_rows: int | str = "auto",
         dtype: str | None = None,
         progress: Progress | None = None,
+        gauge: np.ndarray | None = None,
     ) -> None:
-        self.X, self.space = X, space
+        self.X, self.space, self.gauge = X, space, gauge
         self.codes, self.n_classes, self.targets = codes, n_classes, targets
         self.weight, self.unit = weight, unit
         self.block_rows = block_rows
@@ -115,7 +119,7 @@ class Rows:
         """Rows in a block when the widest array made from it has `width` columns."""
         if self.block_rows != "auto":
             return int(self.block_rows)
-        row = (4 if self.dtype == "float32" else 8) * max(self.d, width)
+        row = (4 if self.dtype == "float32" else 8) * max(self.d, width, self.n_targets)
         most = self.space.budget(BLOCK_BYTES) // row
         return max(256, min(most, max(most // 4, BLOCK_ROWS)))
 
@@ -152,20 +156,33 @@ class Rows:
             add(total, block)
         return total
 
+    def with_gauge(self, gauge: np.ndarray | None, dtype: str) -> Rows:
+        """The same rows under another gauge, and in another dtype."""
+        new = copy.copy(self)
+        new.gauge, new.dtype, new._there = gauge, dtype, None
+        return new
+
     def map(self, f: Callable[[Array], Array], width: int) -> Array:
         """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
+
+        def answer(X: Array) -> Array:
+            with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+                part = f(X)
+                _check.check_answer(part)
+            return part
+
         home = space_of(self.X)
         if home == NUMPY:  # written in place: no second copy of the result
             out = None
             for block in self.blocks(width=width):
-                part = to_numpy(f(block.X))
+                part = to_numpy(answer(block.X))
                 if out is None:
                     out = np.empty((self.n, *part.shape[1:]), dtype=part.dtype)
                 elif part.dtype != out.dtype:  # strings of another length
                     out = out.astype(np.promote_types(part.dtype, out.dtype))
                 out[block.start : block.start + len(part)] = part
             return out
-        parts = [f(block.X) for block in self.blocks(width=width)]
+        parts = [answer(block.X) for block in self.blocks(width=width)]
         if isinstance(parts[0], np.ndarray) and parts[0].dtype.kind not in "biuf":
             return np.concatenate(parts)
         return home.xp.concat([home.asarray(part) for part in parts], axis=0)
@@ -173,7 +190,7 @@ class Rows:
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""
         new = copy.copy(self)
-        new._there = None
+        new._there = new.gauge = None
         new.X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
         new.d = int(new.X.shape[1])
         return new
@@ -202,6 +219,7 @@ class Rows:
             block_rows=self.block_rows,
             dtype=self.dtype,
             progress=self.progress,
+            gauge=self.gauge,
         )
         new.numbers = rows
         return new
@@ -221,17 +239,28 @@ class Rows:
         if self._there is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
             self._there = self._dense(self.X)  # copied once, not in every pass
         X = self._dense(self.X[part, :]) if self._there is None else self._there[part, :]
+        X = counting(X, w)
         return Block(X, self._targets(part), w, start, codes, unit)
 
     def _dense(self, X: Any) -> Array:
         if scipy.sparse.issparse(X):
             X = X.toarray()
-        return self.space.asarray(X, self.dtype)
+        with np.errstate(over="ignore"):  # what float32 does not hold shows in what is made of it
+            return self.space.asarray(X if self.gauge is None else times_powers(X, self.gauge), self.dtype)
 
     def _targets(self, part: slice) -> Array:
         if self.codes is not None:
             return indicators(self.codes[part], self.n_classes, self.space, self.dtype)
         return None if self.targets is None else self.space.asarray(self.targets[part], self.dtype)
+
+
+def counting(X: Array, w: Array) -> Array:
+    """X with zeros in the rows of weight zero, which may hold anything: infinity times zero is no number."""
+    if w is None:
+        return X
+    xp = space_of(X).xp
+    there = (w > 0)[:, None]
+    return X if bool(xp.all(there)) else xp.where(there, X, xp.zeros_like(X))
 
 
 def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from . import _check
-from ._arrays import Array, Space, namespace, space_for, space_of, take_rows, to_numpy
+from ._arrays import Array, Space, dtype_name, namespace, space_for, space_of, take_rows, to_numpy
 from ._progress import CallbackSupportMixin, Progress, with_callbacks
 from .anchors import row_keys
 from .export import OnnxMixin
@@ -212,10 +212,11 @@ class ConvPILAE(
         X, shape = self._images(X, reset=True)
         space, progress = space_for(X, self.device), Progress(self.verbose)
         progress.begin(self)
-        dtype = self.dtype or ("float64" if str(X.dtype).endswith("float64") else "float32")
+        dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
         chosen = self._sample(X, seed, SEARCH_IMAGES)
-        images = space.asarray(take_rows(X, chosen), dtype)
-        images = space.xp.reshape(images, (len(chosen), *shape))
+        some = take_rows(X, chosen)
+        _check.check_pixels(some, dtype, fit=True)
+        images = space.xp.reshape(space.asarray(some, dtype), (len(chosen), *shape))
         plan = self._default(shape)
         search: list[dict[str, Any]] = []
         if y is not None:

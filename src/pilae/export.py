@@ -23,6 +23,9 @@ from .scaling import Scaling, Squash
 
 OPSET = 18
 
+FLOAT32_EXPONENT = 126
+"""Powers of two that float32 holds, of either sign."""
+
 FLOAT32, INT64, FLOAT64 = 1, 7, 11
 """ONNX's numbers of these dtypes."""
 
@@ -135,6 +138,13 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
 
 def _features(graph: Graph, network: Network, x: str) -> str:
     beside = [_features(graph, other, x) for other in network.others]
+    if network.gauge is not None:
+        if np.max(np.abs(network.gauge)) > FLOAT32_EXPONENT:
+            raise ValueError(
+                "This model was fitted on numbers that float32 does not hold, and an ONNX graph takes float32 rows: "
+                "bring the columns of X to ordinary units, and fit again."
+            )
+        x = graph.op("Mul", x, graph.constant(np.ldexp(1.0, network.gauge)))
     x = _scaled(graph, network.scaling, x)
     seen = [x]
     for layer in network.layers:

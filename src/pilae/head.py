@@ -50,6 +50,9 @@ MAPPED_ROWS, MAPPED_CLASSES = 100, 30
 """Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
 so many classes."""
 
+LARGEST_SCORE = 1e30
+"""Outputs beyond it are cut to it before they become probabilities: these are 0 or 1, and no sum overflows."""
+
 NARROW = 512
 """Up to so many features the output layer's product costs next to nothing in float64."""
 
@@ -479,6 +482,9 @@ class Calibration:
 
     def __call__(self, scores: Array, multilabel: bool) -> Array:
         xp, space = namespace(scores), space_of(scores)
+        size = xp.max(xp.abs(scores), axis=1, keepdims=True)
+        if bool(xp.any(size > LARGEST_SCORE)):
+            scores = xp.where(size > LARGEST_SCORE, scores / xp.clip(size, min=1.0) * LARGEST_SCORE, scores)
         if multilabel:
             return expit(self.temperature * (2 * scores - 1))
         logits = self.temperature * scores

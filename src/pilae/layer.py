@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from . import _check
 from ._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
 from .activations import activate
 from .blocks import Block, Rows
@@ -211,7 +213,9 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
 
     moments = kept.moments.copy()
     moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
+    _check.check_sums(moments.is_finite())
     W_d, error, route = _decoder(moments, kept.decoder_ridge, kept.decoder_l1)
+    _check.check_sums(math.isfinite(error))
     W = layer.weights if kept.factor is None else contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype))
     return replace(
         layer,

@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from . import _check
-from ._arrays import Array, as_labels, space_for, space_of, to_numpy
+from ._arrays import Array, as_labels, float_name, space_for, space_of, to_numpy
 from ._dask import accuracy, is_dask, lazy_on_dask, r2
 from ._progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
 from .activations import ACTIVATIONS
@@ -720,6 +720,8 @@ default="auto"
         factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
         if not np.all(np.isfinite(factor)) or np.any(factor < 0) or not np.any(factor > 0):
             raise _check.bad(self, "class_weight", "a dict of finite weights of at least 0, not all of them 0")
+        if np.any(np.abs(np.frexp(factor)[1]) >= _check.TAME):
+            raise _check.bad(self, "class_weight", "a dict of weights between 1e-19 and 1e19, or 0")
         return factor
 
     def _decide(self, outputs: Array) -> Array:
@@ -923,7 +925,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         else:
             X = _check.check_X(self, X, reset=True, min_rows=2)
             w = _check.check_weight(sample_weight, X.shape[0])
-            Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+            Y, self.flat_ = _check.check_targets(self, y, X.shape[0], self.dtype or float_name(X))
             if self.loss == "robust":
                 self.row_weights_ = self._found_weights(X, Y, w, fit_params)
                 w = self.row_weights_ if w is None else w * self.row_weights_
@@ -1006,7 +1008,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         rows = rows_to_ask(self, X, "partial_fit")
         w = _check.check_weight(sample_weight, rows.n, tame=False)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
-        rows.targets, _ = _check.check_targets(self, y, rows.n)
+        rows.targets, _ = _check.check_targets(self, y, rows.n, rows.dtype)
         if rows.targets.shape[1] != self.n_outputs:
             raise ValueError(f"y has {rows.targets.shape[1]} columns, but the model was fitted on {self.n_outputs}.")
         return rows, None

@@ -205,6 +205,17 @@ class Moments:
         """diag(A'wA) about the shift."""
         return diagonal(self.aa) if self.full else self.aa
 
+    def sizes(self) -> Array:
+        """The size of each column of A: its root mean square about the shift, or its mean where that is larger."""
+        xp = self.space.xp
+        return xp.maximum(xp.abs(self.mean_a), xp.sqrt(self.squares() / self.weight))
+
+    def is_finite(self) -> bool:
+        """Whether nothing has overflowed: no product is larger than the squares of what is multiplied."""
+        xp = self.space.xp
+        sums = (self.aa if self.aa is None else self.squares(), self.sum_a, self.bb, self.sum_b)
+        return all(each is None or bool(xp.all(xp.isfinite(each))) for each in sums)
+
     def leading(self, p: int) -> Moments:
         """The same rows with only the first p columns of A."""
         new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)

@@ -5,21 +5,32 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from . import _check, structure
-from ._arrays import Array, Space, is_tensor, namespace, space_of, take_rows, to_numpy
+from ._arrays import (
+    Array,
+    Space,
+    dtype_name,
+    float_name,
+    is_tensor,
+    namespace,
+    space_of,
+    take_rows,
+    times_powers,
+    to_numpy,
+)
 from .anchors import First, Sample, Spread, row_keys, with_targets
 from .blocks import Block, Rows
 from .layer import Layer, LayerSpec, fit_layer, output_moments
 from .linalg import DualGram, Gram, PrimalGram
 from .moments import Moments
 from .save import saveable
-from .scaling import Scaling, Squash
+from .scaling import RANGE, Extent, Scaling, Squash, gauge_for
 
 SCORED_ROWS = 10_000
 """Most distinct rows scored by leave-one-out (all of them when there are fewer)."""
@@ -49,7 +60,7 @@ class Network:
     """The feature map: input scaling, then layers. Lives in one array library, on one device, in one dtype.
 
     With `skip` a head sees the scaled input and the features of all layers, side by side; with `others` also what these
-    networks make of the rows.
+    networks make of the rows. With a `gauge` rows come under it (see `Rows`).
     """
 
     space: Space
@@ -58,6 +69,7 @@ class Network:
     layers: list[Layer] = field(default_factory=list)
     skip: bool = False
     others: tuple[Network, ...] = ()
+    gauge: np.ndarray | None = None
 
     def __call__(self, X: Array, depth: int | None = None) -> Array:
         """What a head sees, or the features of layer `depth` alone."""
@@ -79,9 +91,15 @@ class Network:
             H = layer.decode(H)
         return H
 
+    def undo(self, X: Array) -> Array:
+        """From the (scaled) input back to the units of the rows."""
+        if self.scaling is not None:
+            X = self.scaling.undo(X)
+        return X if self.gauge is None else times_powers(X, -self.gauge)
+
     def grown(self, layer: Layer) -> Network:
         """This network with one more layer."""
-        return Network(self.space, self.dtype, self.scaling, [*self.layers, layer])
+        return replace(self, layers=[*self.layers, layer])
 
 
 class Seen:
@@ -193,12 +211,20 @@ class _FirstPass:
     ) -> None:
         self.seed = seed
         self.moments = Moments(space, full=full)
+        self.nonzero: np.ndarray | bool = False
+        """Columns with numbers that are not zero, although their squares are."""
         self.targets = Moments(space, full=False)
         self.spread, self.first = Spread(counted, n_classes), First(sizes["first"])
         self.scored, self.fitted, self.searched = (Sample(sizes[name]) for name in ("scored", "fitted", "searched"))
 
     def add(self, block: Block) -> None:
         self.moments.add(block.X, None, block.w)
+        still = np.flatnonzero(to_numpy(self.moments.squares() == 0))
+        if len(still):
+            xp, space = self.moments.space.xp, self.moments.space
+            found = np.zeros(int(block.X.shape[1]), bool)
+            found[still] = to_numpy(xp.any(xp.take(block.X, space.asarray(still), axis=1) != 0, axis=0))
+            self.nonzero = self.nonzero | found
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
         keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
@@ -235,6 +261,7 @@ class _FirstPass:
     def merge(self, other: _FirstPass) -> None:
         for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):
             getattr(self, name).merge(getattr(other, name))
+        self.nonzero = self.nonzero | other.nonzero
 
 
 def survey(
@@ -247,11 +274,13 @@ def survey(
     search_rows: Callable[[int], int] | None = None,
     count_all: bool = True,
     gram: bool = True,
+    input_scaling: str | None = None,
 ) -> Survey:
     """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
 
     How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
     `count_all` these are counted only as far as the anchors go; without `gram` only means and variances are found.
+    With `input_scaling` columns of absurd size get a gauge, which stays with the rows; it takes two passes more.
     """
     _check.check_columns_fit(rows.d, rows.space, rows.dual)
     counted = max(capacity, structure.COUNTED_ROWS) if count_all else capacity
@@ -264,6 +293,12 @@ def survey(
     make = partial(_FirstPass, rows.space, gram and not rows.dual, seed, counted, rows.n_classes, sizes)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
         found = rows.total(make, _FirstPass.add, "reading the rows")
+        if input_scaling is not None and not _in_range(rows, found):
+            raw = rows.with_gauge(None, "float64")
+            extent = raw.total(partial(Extent, rows.d), Extent.add, "looking at the columns")
+            rows.gauge, rows._there = gauge_for(extent, rows.dtype, input_scaling), None
+            rows.passes += 1
+            found = rows.total(make, _FirstPass.add, "reading the rows")
     distinct = found.spread.rows()
     if len(distinct) == 1:
         raise ValueError(
@@ -295,6 +330,15 @@ def survey(
     )
 
 
+def _in_range(rows: Rows, found: _FirstPass) -> bool:
+    """Whether the squares of all columns can be relied on, by the sums alone."""
+    limit, size = 2.0 ** RANGE[rows.dtype], to_numpy(found.moments.sizes())
+    # a column of zeros may be one of numbers that float32 makes zero
+    narrowed = rows.dtype == "float32" and "float" in dtype_name(rows.X) and float_name(rows.X) != "float32"
+    small = (size < 1 / limit) & (to_numpy(found.moments.squares() > 0) | found.nonzero | narrowed)
+    return bool(np.all(size <= limit)) and not small.any()
+
+
 def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
     """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
     if rows.dual:
@@ -318,7 +362,8 @@ class Grower:
         self.scaling_kind = structure.scaling_rule(input_scaling, variance)
         kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
         make = kinds.get(self.scaling_kind)
-        self.network = Network(rows.space, rows.dtype, None if make is None else make(found.moments.mean_a, variance))
+        scaling = None if make is None else make(found.moments.mean_a, variance)
+        self.network = Network(rows.space, rows.dtype, scaling, gauge=rows.gauge)
         self.seen = Seen(self.network)
         self.gram: Gram | None = None
         self.moments: Moments | None = None

@@ -34,6 +34,7 @@ def stream_to_add(estimator: Any, X: Any, y: Any, sample_weight: Any, *, labels:
     """The same for a fitted model, in its dtype and where it lives."""
     network = estimator.network_
     rows, first = _stream(estimator, X, y, sample_weight, labels, network.space, network.dtype)
+    rows.gauge = network.gauge
     _check.check_columns(estimator, rows.source.d, rows.source.columns)
     return rows, first
 
@@ -63,10 +64,10 @@ def rows_to_ask(estimator: Any, X: Any, method: str) -> Rows:
     network = estimator.network_
     if isinstance(X, Source):
         _check.check_columns(estimator, X.d, X.columns)
-        return Stream(X, network.space, n=X.count(), **_running(estimator, network.dtype))
+        return Stream(X, network.space, n=X.count(), gauge=network.gauge, **_running(estimator, network.dtype))
     X = _check.check_X(estimator, X, reset=False)
     _check.check_same_space(estimator, method, X, network.space)
-    return Rows(X, network.space, block_rows=estimator.block_rows, dtype=network.dtype)
+    return Rows(X, network.space, block_rows=estimator.block_rows, dtype=network.dtype, gauge=network.gauge)
 
 
 def _running(estimator: Any, dtype: str | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _check
 from ._arrays import Array, Space, contiguous, namespace, space_of, take_rows, to_numpy
 from .activations import activate
 from .anchors import row_keys
@@ -363,7 +364,9 @@ class Images:
         self.shape = (int(X.shape[0]), *shape)
 
     def __getitem__(self, part: tuple) -> Array:
-        X = self.space.asarray(self.X[part[0], :], self.dtype_name)
+        X = self.X[part[0], :]
+        _check.check_pixels(X, self.dtype_name)
+        X = self.space.asarray(X, self.dtype_name)
         return self.space.xp.reshape(X, (int(X.shape[0]), *self.image))
 
 

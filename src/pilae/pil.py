@@ -9,6 +9,7 @@ n x n by nature: for small problems and for study.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from .activations import ACTIVATIONS, activate
 from .blocks import Rows
 from .linalg import pseudoinverse
 from .save import SaveMixin, saveable
-from .scaling import Scaling
+from .scaling import Extent, Scaling, own_gauge
 
 MAX_ROWS = 10_000
 
@@ -46,7 +47,9 @@ class _BasePIL(SaveMixin, BaseEstimator):
 
     def _fit_layers(self, X: Any, O: np.ndarray) -> None:
         """Grow layers on the distinct rows, then solve the output weights for O."""
-        [block] = Rows(X, space_of(X), dtype="float64", block_rows=X.shape[0]).blocks()
+        whole = Rows(X, space_of(X), dtype="float64", block_rows=X.shape[0])
+        self.gauge_ = own_gauge(whole.total(partial(Extent, whole.d), Extent.add, ""))
+        [block] = whole.with_gauge(self.gauge_, "float64").blocks()
         space = space_of(block.X)
         rows, O = _distinct(to_numpy(block.X), O)
         X, n = space.asarray(rows), len(rows)
@@ -76,7 +79,7 @@ class _BasePIL(SaveMixin, BaseEstimator):
         X = _check.check_X(self, X, reset=False)
         fitted = space_of(self.output_)
         _check.check_same_space(self, method, X, fitted)
-        return Rows(X, fitted, dtype="float64").map(self._outputs, int(self.output_.shape[0]))
+        return Rows(X, fitted, dtype="float64", gauge=self.gauge_).map(self._outputs, int(self.output_.shape[0]))
 
     def _outputs(self, X: Array) -> Array:
         H = _with_bias(self.scaling_(X))
@@ -179,7 +182,7 @@ class PILRegressor(RegressorMixin, _BasePIL):
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
         X = self._check_fit(X)
-        Y, self.flat_ = _check.check_targets(self, y, X.shape[0])
+        Y, self.flat_ = _check.check_targets(self, y, X.shape[0], "float64")
         self._fit_layers(X, Y)
         return self
 

@@ -4,11 +4,62 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._arrays import Array, space_of
+import numpy as np
+
+from . import _check
+from ._arrays import Array, space_of, to_numpy
+from .blocks import Block
 from .save import saveable
 
 MILD = 3.0
 """Means up to so many standard deviations are mild."""
+
+RANGE = {"float64": 200, "float32": 40}
+"""Columns of a size between 2**-200 and 2**200 are taken as they come: fits make fourth powers of it. Of float32 blocks
+squares are added up in float32."""
+
+
+class Extent:
+    """The lowest and the highest number in each column."""
+
+    def __init__(self, d: int) -> None:
+        self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
+
+    @property
+    def size(self) -> np.ndarray:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def add(self, block: Block) -> None:
+        xp = space_of(block.X).xp
+        self.low = np.minimum(self.low, to_numpy(xp.min(block.X, axis=0)))
+        self.high = np.maximum(self.high, to_numpy(xp.max(block.X, axis=0)))
+
+    def merge(self, other: Extent) -> None:
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+
+
+def gauge_for(extent: Extent, dtype: str, input_scaling: str) -> np.ndarray:
+    """Exponents of two that bring columns of absurd size to about 1, so that no square overflows or vanishes.
+
+    Powers of two are exact. Where columns are standardised each can have its own and the model is the same; otherwise
+    all get the same one, unless the columns are too far apart for that.
+    """
+    size, varies = extent.size, extent.high > extent.low
+    exponents = np.where(size > 0, np.frexp(size)[1], 0)
+    if input_scaling not in ("standard", "asinh") and varies.any():
+        top = int(exponents[size > 0].max())
+        if top - int(exponents[varies].min()) <= RANGE[dtype]:
+            return np.full(len(size), -top)
+        if input_scaling == "none":
+            raise _check.columns_too_far_apart(float(size[varies].min()), float(size.max()), dtype)
+    return -exponents
+
+
+def own_gauge(extent: Extent) -> np.ndarray | None:
+    """The gauge of standardised columns in float64; None where they need none."""
+    limit, size = 2.0 ** RANGE["float64"], extent.size
+    absurd = (size > limit) | ((size > 0) & (size < 1 / limit))
+    return gauge_for(extent, "float64", "standard") if absurd.any() else None
 
 
 @saveable

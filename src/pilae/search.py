@@ -134,7 +134,10 @@ def fit_network(params: Any, rows: Rows, y: np.ndarray | None, fit_params: dict)
         searching or not fixed_width or params.growth != "loo",
         # asinh is not linear: the Gram of the raw columns says nothing about it
         params.input_scaling != "asinh" or params.head_width == "formula" or rows.dual,
+        params.input_scaling,
     )
+    if not rows.n_classes:
+        _check.check_target_size(to_numpy(found.targets.sizes()), rows.dtype)
     available = int(found.anchors.shape[0]) - (params.head_anchors == "pairs")
     if params.head == "shln" and fixed_width and wanted > available:
         raise _check.too_few_rows(wanted, available, "head_width")

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse
 
 from . import _check
-from ._arrays import Array, Space, sender, to_numpy
+from ._arrays import NUMPY, Array, Space, sender, to_numpy
 from ._progress import Progress
-from .blocks import Block, Rows, indicators
+from .blocks import Block, Rows, counting, indicators
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""
@@ -286,9 +286,10 @@ class Stream(Rows):
         progress: Progress | None = None,
         name: str = "",
         checked: bool = False,
+        gauge: np.ndarray | None = None,
     ) -> None:
         empty = np.empty((0, source.d), dtype=source.dtype)
-        super().__init__(empty, space, block_rows=block_rows, dtype=dtype, progress=progress)
+        super().__init__(empty, space, block_rows=block_rows, dtype=dtype, progress=progress, gauge=gauge)
         self.source, self.classes, self.real, self.factor, self.name = source, classes, real, factor, name
         self.n, self.n_classes = n, 0 if classes is None else len(classes)
         self._weight = total_weight
@@ -343,7 +344,7 @@ class Stream(Rows):
                 codes = None
                 if self.classes is not None:
                     codes = _check.codes_of(_need_target(piece).reshape(-1), self.classes, piece.where)
-                if self.space.is_cuda and not scipy.sparse.issparse(piece.X):
+                if self.space.is_cuda and self.gauge is None and not scipy.sparse.issparse(piece.X):
                     yield piece, codes, *sender(self.space.device)(piece.X.astype(self.dtype, copy=False))
                 else:
                     yield piece, codes, self._dense(piece.X), _nothing
@@ -354,13 +355,13 @@ class Stream(Rows):
         wanted = np.unique(np.concatenate([which[0] for which in chosen]))
         X, codes, targets = [], [], []
         start = 0
+        here = Rows(self.X, NUMPY, dtype=self.dtype, gauge=self.gauge)
         pieces = self.source.read()
         for piece in ahead(pieces) if self.source.slow else pieces:
             self.progress.update("taking samples", start, self.n)
             n = int(piece.X.shape[0])
             at = wanted[slice(*np.searchsorted(wanted, [start, start + n]))] - start
-            rows = piece.X[at, :]
-            X.append((rows.toarray() if scipy.sparse.issparse(rows) else rows).astype(self.dtype, copy=False))
+            X.append(here._dense(piece.X[at, :]))
             y = _need_target(piece)[at] if self.real or self.classes is not None else np.empty(0)
             codes.append(None if self.classes is None else _check.codes_of(y.reshape(-1), self.classes, piece.where))
             targets.append(np.asarray(y, dtype=np.float64).reshape(len(at), -1) if self.real else None)
@@ -406,7 +407,8 @@ class Stream(Rows):
         if self.factor is not None and codes is not None:
             c = self.factor[codes]
             w, unit = (c if w is None else w * c), (c if unit is None else unit * c)
-        return Block(X, Z, None if w is None else self.space.asarray(w, "float64"), start, codes, unit)
+        w = None if w is None else self.space.asarray(w, "float64")
+        return Block(counting(X, w), Z, w, start, codes, unit)
 
 
 def _from(where: Callable[[int], str], first: int, row: int) -> str:

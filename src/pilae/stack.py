@@ -46,7 +46,13 @@ class _BaseStack(
         rows.progress.begin(self)
         linear = self.input_scaling != "asinh" or rows.dual
         found = survey(
-            rows, seed, self.anchors, structure.width_bound(self.width, rows.d), fit_rows=self.fit_rows, gram=linear
+            rows,
+            seed,
+            self.anchors,
+            structure.width_bound(self.width, rows.d),
+            fit_rows=self.fit_rows,
+            gram=linear,
+            input_scaling=self.input_scaling,
         )
         ridge = LAYER_RIDGE if self.encoder_ridge == "auto" else float(self.encoder_ridge)
         spec = LayerSpec(
@@ -116,9 +122,9 @@ class _BaseStack(
         width = self.layers_[depth - 1].width if depth else self.n_features_in_
         if H.ndim != 2 or H.shape[1] != width:
             raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
-        X_hat = self.network_.decode(H, depth)
-        if self.network_.scaling is not None:
-            X_hat = self.network_.scaling.undo(X_hat)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+            X_hat = network.undo(network.decode(H, depth))
+            _check.check_answer(X_hat)
         return space_of(X).asarray(X_hat)
 
     @lazy_on_dask

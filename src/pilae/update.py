@@ -68,7 +68,8 @@ class UpdateMixin:
         rows, wider = self._new_rows(X, y, sample_weight, classes)
         network, approximate = self.network_, self.approximate_
         if update == "all":
-            network, approximate = _updated_network(network, rows), True
+            with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+                network, approximate = _updated_network(network, rows), True
         moments = head.output.moments.copy() if wider is None else head.output.moments.arranged(wider.columns)
         moments.merge(self._summed(network, head, rows, moments))
         self._take_over(moments, wider)
@@ -201,7 +202,8 @@ class UpdateMixin:
         if wider is not None:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
         scored = rows_to_score(rows, _check.seed_of(self.random_state))
-        loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
+        with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
+            loo = score_output(head, features_of(self.network_, head.hidden), scored, np.zeros(scored.n, bool))
         output = dataclasses.replace(head.output, loo=loo, scored_rows=scored.numbers)
         self.head_ = LinearHead(head.hidden, output)
         self._set_loo(loo)
@@ -219,7 +221,10 @@ class UpdateMixin:
     def _summed(self: Any, network: Network, head: LinearHead, rows: Rows, like: Moments) -> Moments:
         """The sums of some rows, about the shift of those that are kept."""
         add = partial(add_features, Seen(network), head.hidden)
-        return rows.total(partial(copy.copy, like.like()), add, "adding the rows", self._widest)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+            sums = rows.total(partial(copy.copy, like.like()), add, "adding the rows", self._widest)
+        _check.check_sums(sums.is_finite())
+        return sums
 
     def _current_head(self: Any) -> Any:
         """The head, its output layer solved."""
@@ -244,6 +249,7 @@ class UpdateMixin:
 
     def _take_over(self: Any, moments: Moments, wider: Wider | None) -> None:
         """New sums, and new classes if there are any: a class that came late has an output of its own."""
+        _check.check_sums(moments.is_finite())
         head, calibration = self.head_, self.head_.calibration
         if wider is not None:  # a map knows the old classes only
             calibration = Calibration(head.calibrated(self.multilabel_).temperature)
@@ -303,6 +309,7 @@ def network_hash(network: Network, head: LinearHead) -> str:
             put(value)
 
     put(f"{network.dtype}, skip {network.skip}")
+    put(network.gauge)
     for each in (network, *network.others):
         put_scaling(each.scaling)
         for layer in each.layers:
@@ -322,6 +329,6 @@ def _updated_network(network: Network, rows: Rows) -> Network:
         raise ValueError("update='all' follows one stack of layers: fit with branches=1, or use update='head'.")
     layers: list[Layer] = []
     for layer in network.layers:
-        below = Network(network.space, network.dtype, network.scaling, list(layers))
+        below = dataclasses.replace(network, layers=list(layers), skip=False)
         layers.append(updated_layer(layer, rows, Seen(below)))
-    return Network(network.space, network.dtype, network.scaling, layers, network.skip)
+    return dataclasses.replace(network, layers=layers)

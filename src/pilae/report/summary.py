@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check, structure
 from .._arrays import NUMPY, to_numpy
 from .._dask import is_dask
+from ..blocks import Rows
 from ..head import LinearHead
 from ..layer import decoder_with_bias
 from ..moments import Moments
@@ -89,7 +90,8 @@ def _first_rows(model: Any, X: Any) -> np.ndarray:
 def _features(model: Any, X: np.ndarray, depth: int) -> np.ndarray:
     """What the network makes of rows: the scaled input at depth 0."""
     network = model.network_
-    return to_numpy(network(network.space.asarray(X, network.dtype), depth)).astype(float)
+    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
+    return to_numpy(network(rows.dense(), depth)).astype(float)
 
 
 def _training(model: Any) -> dict[str, Any]:
@@ -204,7 +206,7 @@ def _reconstruction(model: Any, X: np.ndarray, shape: tuple[int, ...] | None) ->
         layers.append({"layer": k, "error": float(np.sum((back - target[half:]) ** 2)) / total if total > 0 else 0.0})
         if shape is not None:
             shown = network.space.asarray(back[:PICTURES], network.dtype)
-            shown = to_numpy(shown if network.scaling is None else network.scaling.undo(shown))
+            shown = to_numpy(network.undo(shown))
             pictures.append(shown.reshape(-1, *shape).tolist())
     originals = None if shape is None else X[half : half + PICTURES].reshape(-1, *shape).tolist()
     return {"layers": layers, "originals": originals, "pictures": pictures if shape is not None else None}
