@@ -30,6 +30,8 @@ MAX_ROWS = 10_000
 
 
 class _BasePIL(SaveMixin, BaseEstimator):
+    gauge_: np.ndarray | None = None  # of files that are older than it
+
     def __init__(self, activation="tanh", max_depth=20):
         self.activation = activation
         self.max_depth = max_depth
