@@ -44,8 +44,8 @@ test-lowest:
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) -m tools.dependencies > .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pip install --quiet -c .venv-lowest/lowest.txt "$(TORCH)" hatchling editables
-	.venv-lowest/bin/python -m pip install --quiet -c .venv-lowest/lowest.txt --no-build-isolation -e "$(EVERYTHING)"
+	.venv-lowest/bin/python -m pip install --quiet --no-compile -c .venv-lowest/lowest.txt "$(TORCH)" hatchling editables
+	.venv-lowest/bin/python -m pip install --quiet --no-compile -c .venv-lowest/lowest.txt --no-build-isolation -e "$(EVERYTHING)"
 	.venv-lowest/bin/python -m pytest -m "not slow and not browser" -W default
 	.venv-lowest/bin/python -m sphinx --keep-going -q -b html docs .venv-lowest/docs
 
@@ -53,7 +53,7 @@ test-lowest:
 test-newest:
 	rm -rf .venv-newest
 	$(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager "$(TORCH)" -e "$(EVERYTHING)"
+	.venv-newest/bin/python -m pip install --quiet --no-compile --upgrade --upgrade-strategy eager "$(TORCH)" -e "$(EVERYTHING)"
 	.venv-newest/bin/python -m pytest -m "not slow and not browser"
 	.venv-newest/bin/python -m sphinx -W --keep-going -q -b html docs .venv-newest/docs
 
