@@ -351,6 +351,21 @@ def test_a_small_file_that_unpacks_to_much_is_streamed(table, capsys, monkeypatc
     assert found[0]["rows"] == found[1]["rows"]
 
 
+def test_nothing_is_predicted_from_nothing(tmp_path, table, capsys):
+    """An empty ARFF or Parquet file used to give an empty file of predictions."""
+    model, out = tmp_path / "m.pilae", tmp_path / "p.csv"
+    assert run("fit", table, "--target", "y", "-o", model, "--quiet") == 0
+    columns = pa.table({"a": pa.array([], pa.float64()), "b": pa.array([], pa.float64())})
+    pq.write_table(columns, tmp_path / "t.parquet")
+    (tmp_path / "t.arff").write_text(arff(attributes=("a numeric", "b numeric")))
+    (tmp_path / "none.csv").write_text("a,b\n")
+    for name in ("t.parquet", "t.arff", "none.csv"):
+        capsys.readouterr()
+        assert run("predict", model, tmp_path / name, "-o", out) == 1
+        assert "has no rows." in capsys.readouterr().err
+        assert not out.exists()
+
+
 def test_errors_of_the_system_name_the_file(tmp_path, table, capsys):
     assert run("predict", tmp_path / "nowhere.pilae", table) == 1
     assert capsys.readouterr().err == f"pilae: No such file or directory: {str(tmp_path / 'nowhere.pilae')!r}.\n"

@@ -312,9 +312,7 @@ def _predict(options: argparse.Namespace) -> None:
     rows, header = 0, True
     table = TableFile(options.table, _written_as(options), encoder=encoder)
     with _written(options.output) as file:
-        for piece in table.pieces():
-            if not len(piece):
-                raise ValueError(f"{table.name} has no rows.")
+        for piece in filter(len, table.pieces()):
             X = encoder.transform(piece)
             out = {encoder.target: model.predict(X)}
             if options.proba:
@@ -325,6 +323,8 @@ def _predict(options: argparse.Namespace) -> None:
                 out |= {"lower": ends[:, 0], "upper": ends[:, 1]}
             pd.DataFrame(out).to_csv(file, index=False, header=header)
             rows, header = rows + len(X), False
+        if not rows:
+            raise ValueError(f"{table.name} has no rows.")
     if options.output != "-":
         _say(options, {"rows": rows, "output": options.output}, [f"{rows:,} rows predicted: {options.output}"])
 
