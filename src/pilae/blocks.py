@@ -24,6 +24,9 @@ unless that is fewer than BLOCK_ROWS: every block ends with an addition to the w
 BLOCK_ROWS = 8192
 
 
+LARGE = 1e12
+"""Numbers up to it can be squared and added up in float32."""
+
 WHOLE_BYTES = 2**28
 """Most that is held at once of data with fewer rows than columns (see `Rows.dual`)."""
 
@@ -255,12 +258,14 @@ class Rows:
 
 
 def counting(X: Array, w: Array) -> Array:
-    """X with zeros in the rows of weight zero, which may hold anything: infinity times zero is no number."""
+    """X, with zeros in the rows of weight zero where these hold large numbers: infinity times zero is no number."""
     if w is None:
         return X
     xp = space_of(X).xp
-    there = (w > 0)[:, None]
-    return X if bool(xp.all(there)) else xp.where(there, X, xp.zeros_like(X))
+    there, none = (w > 0)[:, None], xp.zeros_like(X)
+    if bool(xp.all(there)) or float(xp.max(xp.abs(xp.where(there, none, X)))) <= LARGE:
+        return X
+    return xp.where(there, X, none)
 
 
 def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:
