@@ -333,7 +333,7 @@ class Encoder(TransformerMixin, BaseEstimator):
         unknown = [name for name in names if name not in sample.columns]
         if unknown:
             raise ValueError(f"There is no column {unknown[0]!r}: the columns are {listed(list(sample.columns))}.")
-        check_names(names, "What is to be learnt from")
+        check_names(names, "The list of columns")
         if target in names:
             raise ValueError(f"{target!r} is the target, and must not be among the columns it is predicted from.")
         sample = sample[sample[target].notna()]
