@@ -110,7 +110,15 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     expect({name for name in names if not name.startswith(f"{info}/")} == package, "the wheel is not src/pilae")
     expect("pilae/py.typed" in names, "the wheel lacks py.typed")
     expect(f"{info}/licenses/LICENSE" in names, "the wheel lacks the licence")
-    for field in ("Name", "Version", "Summary", "License-Expression", "Requires-Python", "Description-Content-Type"):
+    for field in (
+        "Name",
+        "Version",
+        "Summary",
+        "Author",
+        "License-Expression",
+        "Requires-Python",
+        "Description-Content-Type",
+    ):
         expect(metadata[field], f"the metadata lacks {field}")
     with tarfile.open(sdist) as archive:
         inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
