@@ -313,8 +313,8 @@ DEFECTS: dict[str, Callable] = {
     "outlier": lambda X, y, rng: (np.r_[X, np.full((1, X.shape[1]), 10.0 ** rng.integers(5, 300))], np.r_[y, y[:1]]),
     "no rows": lambda X, y, rng: (X[:0], y[:0]),
     "no columns": lambda X, y, rng: (X[:, :0], y),
-    "nan": lambda X, y, rng: (np.where(rng.random(X.shape) < 0.1, np.nan, X), y),
-    "infinity": lambda X, y, rng: (np.where(rng.random(X.shape) < 0.1, -np.inf, X), y),
+    "nan": lambda X, y, rng: (np.where(rng.choice(X.reshape(-1)) == X, np.nan, X), y),
+    "infinity": lambda X, y, rng: (np.where(rng.choice(X.reshape(-1)) == X, -np.inf, X), y),
 }
 
 
