@@ -8,6 +8,7 @@ import pytest
 import torture
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")  # Python 3.12
 @pytest.mark.parametrize("part", torture.PARTS)
 def test_part(part):
     module = importlib.import_module(f"torture.{part}")
