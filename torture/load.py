@@ -31,9 +31,9 @@ FULL = {"predictions": 1_000_000, "fixed_fits": 10_000, "automatic_fits": 1_000,
 
 PROCESSES = 2
 
-MEGABYTES = 4.0
-"""What a process may hold more at the end than after a quarter of its calls: about what the allocator's pools vary by.
-At full count that is 11 bytes a prediction, 1 kB a fit of a given structure, 11 kB an automatic one."""
+MEGABYTES = 1.0
+"""What a process may hold more at the end than after a quarter of its calls, since the allocator's pools vary: at full
+count that is 3 bytes a prediction, 280 bytes a fit of a given structure, 2.8 kB an automatic one."""
 
 STRAY_BYTES, STRAY_OBJECTS = 32_768, 0.5
 """What the traced calls may leave behind: the bytes that NumPy's cache of small arrays varies by, all of them together,
