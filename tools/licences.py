@@ -50,7 +50,8 @@ def _stated(found: Distribution) -> str:
     kinds = [line.split(" :: ")[2] for line in metadata.get_all("Classifier") or [] if line.count(" :: ") == 2]
     kinds = [kind for kind in kinds if kind.endswith("License")]
     files = (file for file in found.files or [] if ".dist-info" in str(file) and file.name.startswith("LICENSE"))
-    text = metadata["License-Expression"] or ", ".join(kinds) or metadata["License"] or next(files).read_text()
+    stated = metadata.get("License-Expression") or ", ".join(kinds) or metadata.get("License")
+    text = stated or next(files).read_text()
     return text.strip().splitlines()[0].strip()
 
 
