@@ -38,6 +38,8 @@ def text() -> str:
 def described(name: str) -> list[str]:
     module, _, last = name.rpartition(".")
     thing = getattr(importlib.import_module(module), last)
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return [f"{name}({thing.__base__.__name__})"]
     if inspect.isclass(thing):
         return [f"{name}{parameters(thing)}", *sorted({*members(name, thing), *fitted(name, thing)})]
     return [f"{name}{parameters(thing)}" if callable(thing) else name]
