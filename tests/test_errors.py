@@ -145,3 +145,17 @@ def test_too_many_columns_names_the_way_out():
     wide = scipy.sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=(30_000, 25_000))
     with pytest.raises(ValueError, match=r"25000 columns.*TruncatedSVD"):
         StackedPILAE(width=[2]).fit(wide)
+
+
+def test_sparse_indices_beyond_the_shape_are_refused():
+    for index in (10**6, -5):
+        torn = scipy.sparse.csr_matrix(X)
+        torn.indices[3] = index
+        with pytest.raises(ValueError, match="parts do not fit together"):
+            PILAEClassifier(depth=0).fit(torn, Y)
+
+
+@pytest.mark.parametrize("wrong", [None, 3.0, {"a": 1}, "abc"])
+def test_what_is_no_table_is_refused_in_one_line(wrong):
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        PILAEClassifier().fit(wrong, Y)

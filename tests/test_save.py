@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC, LinearSVC
 
 import pilae
 from pilae import (
@@ -356,3 +357,55 @@ def test_the_header_says_what_a_file_holds(tmp_path):
     assert header["kind"] == "PILAEClassifier"
     assert header["versions"]["pilae"] == pilae.__version__
     assert 0 < header["array_bytes"] < header["bytes"]
+
+
+def test_objects_that_take_forever_are_refused(tmp_path):
+    """Keys whose hash walks through 3 ** 40 paths, and one object that is named again and again."""
+    path = tmp_path / "m.pilae"
+    model = StackedPILAE(width=[3]).fit(X)
+
+    def keys(header, members):
+        first, sides = len(header["objects"]), ("height", "width", "channels")
+        inner = [{"kind": "Shape", "fields": {s: {"object": first + k + 1} for s in sides}} for k in range(40)]
+        header["objects"] += [*inner, {"kind": "Shape", "fields": dict.fromkeys(sides, 1)}]
+        header["objects"].append({"dict": [[{"object": first}, 1]]})
+        header["tree"]["model"] = {"object": first + 41}
+
+    def mentions(header, members):
+        for item in header["objects"]:
+            if "list" in item:
+                item["list"] = item["list"] * 1000
+
+    def more(header, members):
+        header["tree"]["more"] = 3
+
+    for change in (keys, mentions, more):
+        model.save(path)
+        rewritten(path, change)
+        with pytest.raises(pilae.ModelFileError, match="makes no sense"):
+            pilae.load(path)
+
+
+def test_shapes_are_looked_at_before_anything_is_multiplied(tmp_path):
+    path = tmp_path / "m.pilae"
+    model = PILAEClassifier(depth=0, head_width=8, ridge=1e-3, input_scaling="standard").fit(X, y)
+    model.network_.scaling.mean = np.zeros((300, 1))  # beside a row it would become a matrix
+    model.save(path)
+    with pytest.raises(pilae.ModelFileError, match="makes no sense") as caught:
+        pilae.load(path)
+    assert "has shape (300, 1)" in str(caught.value.__cause__)
+
+
+def test_support_vector_machines_are_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="libsvm, whose compiled code trusts"):
+        PILAEClassifier(depth=0, head=SVC()).fit(X, y).save(tmp_path / "m.pilae")
+    roundtrip(PILAEClassifier(depth=0, head=LinearSVC()).fit(X, y), tmp_path / "m.pilae")
+
+
+def test_permissions_of_a_file_stay(tmp_path):
+    path = tmp_path / ("m" * 240 + ".pilae")
+    model = PILAEClassifier(depth=0, head="ridge").fit(X, y)
+    model.save(path)
+    path.chmod(0o600)
+    model.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -1,6 +1,7 @@
 """Rows that come and go: any order of adding, forgetting and merging gives the model of the rows that are in."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
+import pilae
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor
 
@@ -330,7 +332,7 @@ def test_forgetting_something_huge_warns_and_is_not_refused(params, size):
     model = PILAERegressor(depth=0, ridge=1e-4, **params).fit(X, Z)
     before = model.predict(TEST)
     model.partial_fit(size * X[:1], Z[:1])
-    with pytest.warns(UserWarning, match=r"few digits.*fork\(\)"):
+    with pytest.warns(UserWarning, match=r"few digits.*remaining="):
         model.forget(size * X[:1], Z[:1])
     np.testing.assert_allclose(model.fork().partial_fit(X, Z).predict(TEST), before, rtol=1e-6)
 
@@ -360,3 +362,81 @@ def test_a_column_whose_varying_rows_are_gone_does_not_come_back_as_noise():
         np.testing.assert_allclose(
             model.predict(far), model.fork().partial_fit(rows, rows[:, 0]).predict(far), atol=1e-6
         )
+
+
+def test_nothing_of_single_rows_is_left_after_forget(tmp_path):
+    model = PILAERegressor(depth=0, head_width=20).fit(X, Z)
+    coef = model.head_.output.coef.copy()
+    model.forget(X[:5], Z[:5])
+    assert not hasattr(model, "loo_predictions_")
+    assert model.head_.output.loo is None
+    assert not model.head_.output.coef.any()
+    with pytest.raises(ValueError, match="recalibrate"):
+        model.predict_interval(TEST)
+    model.save(tmp_path / "m.pilae", statistics=False)
+    again = pilae.load(tmp_path / "m.pilae")
+    np.testing.assert_allclose(again.predict(TEST), model.predict(TEST))
+    assert not np.array_equal(again.head_.output.coef, coef)
+    model.recalibrate(X[5:], Z[5:])
+    assert model.predict_interval(TEST).shape == (len(TEST), 2, 2)
+
+
+def test_probabilities_outlive_forgotten_rows():
+    model = PILAEClassifier(depth=0, head_width=20).fit(X, Y)
+    temperature = model.head_.calibrated(False).temperature
+    fresh = PILAEClassifier(depth=0, head_width=20).fit(X, Y).forget(X[:5], Y[:5])
+    assert fresh.head_.calibrated(False).temperature == temperature
+    assert fresh.predict_proba(TEST).shape == (len(TEST), 3)
+
+
+@pytest.mark.parametrize("size", [1e12, 1e16, 1e20, 1e50])
+def test_a_huge_target_of_fit_is_told_when_it_is_forgotten(size):
+    far = Z.copy()
+    far[0] = size
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-3).fit(X, far)
+    with pytest.warns(UserWarning, match="few digits"):
+        model.forget(X[:1], far[:1])
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1e-20, 1.0, 1e20, 1e30])
+def test_later_rows_weigh_what_those_of_fit_do(weight):
+    w, given = np.full(len(X), weight), {"depth": 0, "head": "ridge", "ridge": 1e-3}
+    expected = PILAERegressor(**given).fit(X, Z)
+    model = PILAERegressor(**given).fit(X, Z, sample_weight=w)
+    model.forget(X[:9], Z[:9], sample_weight=w[:9])
+    expected.forget(X[:9], Z[:9])
+    np.testing.assert_allclose(model.predict(TEST), expected.predict(TEST), rtol=1e-6)
+    model.partial_fit(X[:9] + 1, Z[:9], sample_weight=w[:9])
+    expected.partial_fit(X[:9] + 1, Z[:9])
+    np.testing.assert_allclose(model.predict(TEST), expected.predict(TEST), rtol=1e-6)
+
+
+def test_light_rows_are_not_thrown_away_with_a_heavy_one():
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-3).fit(X, Z)
+    model.partial_fit(X[:1], Z[:1], sample_weight=[1e12])
+    before = model.predict(TEST)
+    with pytest.raises(ValueError, match="no digit is left"):
+        model.forget(X[:1], Z[:1], sample_weight=[1e12])
+    np.testing.assert_array_equal(model.predict(TEST), before)
+
+
+def test_rows_of_several_threads_all_arrive():
+    model = PILAEClassifier(depth=0, head="ridge", ridge=1e-3).fit(X, Y)
+    before = model.head_.output.moments.count
+
+    def add(_):
+        for _ in range(20):
+            model.partial_fit(X[:2], Y[:2])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    assert model.head_.output.moments.count == before + 4 * 20 * 2
+
+
+def test_remaining_is_rows_and_targets():
+    model = PILAERegressor(depth=0, head="ridge").fit(X, Z)
+    with pytest.raises(ValueError, match=r"must be \(X, y\).*has 0 parts"):
+        model.forget(X[:1], Z[:1], remaining=())
+    expected = PILAERegressor(depth=0, head="ridge").fit(X[1:], Z[1:])
+    model.forget(X[:1], Z[:1], remaining=[X[1:], Z[1:]])
+    np.testing.assert_array_equal(model.predict(TEST), expected.predict(TEST))

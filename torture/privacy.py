@@ -13,6 +13,8 @@ them; after `forget(..., remaining=...)` both are at chance.
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,25 @@ def auc(inside: list[np.ndarray], outside: list[np.ndarray]) -> tuple[float, flo
     return float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(len(each)))
 
 
+def nothing_in_the_file() -> None:
+    """Targets that are told from all others by their digits are in a saved model before `forget`, and not after."""
+    rng = np.random.default_rng(0)
+    X, z = rng.standard_normal((TRAINED, 5)), rng.standard_normal(TRAINED)
+    model = pilae.PILAERegressor(depth=0, head_width=10).fit(X, z)
+    gone = [number.tobytes() for number in z[:FORGOTTEN]]
+    coef = model.head_.output.coef.tobytes()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.pilae"
+        model.save(path)
+        if not all(number in path.read_bytes() for number in gone):
+            raise Broken("targets are not in a file that keeps leave-one-out results: the search for them says nothing")
+        model.forget(X[:FORGOTTEN], z[:FORGOTTEN])
+        for statistics in (True, False):
+            model.save(path, statistics=statistics)
+            if any(number in path.read_bytes() for number in [*gone, coef]):
+                raise Broken("after forget the file of a model holds targets that were forgotten, or what they gave")
+
+
 def run(models: int) -> dict[str, Any]:
     with threadpool_limits(1):  # the products are small
         return _run(models)
@@ -104,6 +125,7 @@ def _run(models: int) -> dict[str, Any]:
                 found = attacks.setdefault(f"{attack}, {name}", ([], []))
                 found[0].append(inside)
                 found[1].append(outside)
+    nothing_in_the_file()
     areas = {name: auc(*scores) for name, scores in attacks.items()}
     for name in ("label, before", "anchor, before", "anchor, after forget"):
         if areas[name][0] < KNOWN:

@@ -381,10 +381,11 @@ def _run(folder: Path, files: int, counts: dict[str, int], bombs: int) -> dict[s
         raise Broken(f"{error} (files being read: {left}; python -m torture.readers FORMAT SEED)") from error
     if Path(Marker.path).exists():
         raise Broken("a pickle in a file was loaded: its code has run")
-    notes = [json.loads(path.read_text()) for path in folder.glob("*.note")]
-    slowest, grown = (max(column) for column in zip(*notes, strict=True))
+    notes = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.note")}
+    slowest, grown = (max(column) for column in zip(*notes.values(), strict=True))
     if grown > GROWN:
-        raise Broken(f"reading took {grown} MB more than the process had (some chunk of files, or a bomb)")
+        which = max(notes, key=lambda name: notes[name][1])
+        raise Broken(f"reading {which} took {grown} MB more than the process had")
     figures = {"slowest_seconds": round(slowest, 2), "grown_megabytes": grown}
     return {"files": files * len(FORMATS)} | dict(sorted(found.items())) | figures
 

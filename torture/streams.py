@@ -211,4 +211,25 @@ def _huge_values_are_told() -> int:
                 if drift < 1e-9 and caught and size < 1e6:
                     raise Broken(f"{size:g} in {where} was added and forgotten: a warning, but no harm was done")
                 told += bool(caught)
+    return told + _huge_targets_of_fit_are_told()
+
+
+def _huge_targets_of_fit_are_told() -> int:
+    """The same for one target among the rows of `fit`, about whose mean all sums are taken."""
+    told = 0
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, COLUMNS))
+    z = X[:, 0] + 0.1 * rng.standard_normal(100)
+    expected = PILAERegressor(**RAW).fit(X[1:], z[1:]).predict(X)
+    for size in 10.0 ** np.arange(2, 150, 7):
+        far = z.copy()
+        far[0] = size
+        model = PILAERegressor(**RAW).fit(X, far)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.forget(X[:1], far[:1])
+        moved = np.abs(model.predict(X) - expected).max()
+        if not moved < 0.1 and not caught:
+            raise Broken(f"a target of {size:g} was in fit and forgotten: outputs moved by {moved:.3g}, unsaid")
+        told += bool(caught)
     return told

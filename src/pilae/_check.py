@@ -6,6 +6,8 @@ import functools
 import importlib
 import math
 import numbers
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -36,6 +38,16 @@ def twin(estimator: Any) -> Any:
     return other
 
 
+_writers: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
+_registering = threading.Lock()
+
+
+def _writer(estimator: Any) -> threading.RLock:
+    """The right to change an estimator, for one thread at a time: of two at once the rows of one would be lost."""
+    with _registering:
+        return _writers.setdefault(estimator, threading.RLock())
+
+
 def whole_update(method: Method) -> Method:
     """All or nothing: the method works on a twin, which takes the estimator's place in one step when it is done.
 
@@ -45,10 +57,11 @@ def whole_update(method: Method) -> Method:
 
     @functools.wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        other = twin(self)
-        method(other, *args, **kwargs)
-        self.__dict__ = vars(other)
-        return self
+        with _writer(self):
+            other = twin(self)
+            method(other, *args, **kwargs)
+            self.__dict__ = vars(other)
+            return self
 
     return cast(Method, whole)
 
@@ -237,8 +250,8 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
                 )
         validate_data(estimator, X, skip_check_array=True, reset=reset)
     else:
-        if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix) and X.format != "csr":
-            X = X.tocsr()
+        if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
+            X = _sound_sparse(X)
         try:
             X = validate_data(
                 estimator,
@@ -259,6 +272,16 @@ def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
             )
     _check_finite(X, "X", name)
     return X
+
+
+def _sound_sparse(X: Any) -> Any:
+    """X as CSR, its indices within its shape: compiled code does not look, and would read and write elsewhere."""
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+        return X if X.format == "csr" else X.tocsr()
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"X is a sparse matrix whose parts do not fit together ({error}): build it again.") from None
 
 
 def unmasked(x: Any, what: str) -> Any:
@@ -310,6 +333,11 @@ def _in_one_sentence(error: Exception, what: str = "X") -> Exception:
         )
     if "inhomogeneous shape" in text:
         return ValueError(f"{what} has rows of different lengths: give each as many numbers.")
+    if text.startswith("Expected 2D array"):
+        kind = text.split(" instead")[0]
+        return ValueError(
+            f"{kind} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, X.reshape(1, -1) one row."
+        )
     if text.startswith("could not convert string to float"):
         return ValueError(
             f"{what} holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, "
@@ -356,9 +384,21 @@ def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None
     )
 
 
-def check_weight(sample_weight: Any, n: int, *, tame: bool = True) -> np.ndarray | None:
-    """Sample weights as float64 in NumPy; None stays None (all ones). Absurdly large or small ones are tamed in a fit,
-    where only ratios matter; rows that come later must weigh what they say."""
+def tamed_weight(sample_weight: Any, n: int) -> tuple[np.ndarray | None, int]:
+    """Sample weights of a fit, where only ratios matter, except that a weight of 3 is three rows: ordinary ones are
+    kept, absurdly large or small ones divided by a power of two, which is the second value."""
+    w = check_weight(sample_weight, n)
+    exponent = 0 if w is None else int(np.frexp(w.max())[1])
+    return (w, 0) if abs(exponent) < TAME else (scaled_weight(w, n, exponent), exponent)
+
+
+def scaled_weight(w: np.ndarray | None, n: int, exponent: int) -> np.ndarray | None:
+    """Weights of rows that join those of a fit, divided by the same power of two."""
+    return w if exponent == 0 else np.ldexp(np.ones(n) if w is None else w, -exponent)
+
+
+def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Sample weights as float64 in NumPy; None stays None (all ones)."""
     if sample_weight is None:
         return None
     if is_number(sample_weight):
@@ -374,9 +414,7 @@ def check_weight(sample_weight: Any, n: int, *, tame: bool = True) -> np.ndarray
         raise odd
     if not np.any(w > 0):
         raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
-    # only ratios matter, except that a weight of 3 is three rows: keep ordinary weights, tame absurd ones
-    exponent = int(np.frexp(w.max())[1])
-    return w if abs(exponent) < TAME or not tame else np.ldexp(w, -exponent)
+    return w
 
 
 def need_y(estimator: Any, y: Any) -> None:
@@ -699,6 +737,12 @@ def check_pixels(X: Array, dtype: str, *, fit: bool = False) -> None:
             f"The largest pixel is {largest:.0e}, and images are taken in {dtype} from {1 / high:.0e} to {high:.0e}: "
             "divide them by a unit, for example by numpy.abs(X).max()."
         )
+
+
+def check_shape(x: Array, *shape: int) -> None:
+    """Of an array in a file that somebody else wrote."""
+    if tuple(x.shape) != shape:
+        raise ValueError(f"an array has shape {tuple(x.shape)}, not {shape}")
 
 
 def check_sums(finite: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from functools import partial
 from typing import Any, NamedTuple
@@ -253,6 +254,10 @@ class ConvPILAE(
         height, width, channels = self.image_shape_
         if height * width * channels != self.n_features_in_:
             raise ValueError(f"{self.n_features_in_} numbers for an image of {self.image_shape_}")
+        for branch in self.branches_:
+            for layer in branch.layers:
+                _check.check_shape(layer.weights, math.prod(layer.size) * layer.channels, layer.width)
+                _check.check_shape(layer.bias, layer.width)
         images = np.zeros((1, height, width, channels), dtype=self.dtype_)
         if features_of_images(self.branches_, images, 1, self.space_).shape[1] != self._n_features_out:
             raise ValueError(f"not {self._n_features_out} features")

@@ -15,6 +15,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from . import _check
 from ._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .activations import activate
 from .blocks import Block, Rows
@@ -178,6 +179,20 @@ class LinearHead:
         if self.calibration is None:
             self.calibration = fit_calibration(self.output.loo, multilabel)
         return self.calibration
+
+    def check_shapes(self, columns: int) -> None:
+        """An error where the parts do not fit together behind so many features."""
+        features = columns
+        if self.hidden is not None:
+            p = int(self.hidden.bias.shape[0])
+            _check.check_shape(self.hidden.weights, columns, p)
+            _check.check_shape(self.hidden.bias, p)
+            if self.hidden.scaling is not None:
+                self.hidden.scaling.check_shapes(columns)
+            features = p + self.hidden.links
+        outputs = int(self.output.coef.shape[1])
+        _check.check_shape(self.output.coef, features, outputs)
+        _check.check_shape(self.output.intercept, outputs)
 
     @property
     def width(self) -> int:
@@ -343,15 +358,17 @@ def blurred(head: LinearHead, moments: Moments) -> bool:
     """Whether the rounding of what these sums held once, and no longer do, may move the output layer by more than
     LEFT_OVER of itself: where something huge was taken out of them, they have lost the digits of what stays."""
     scaling, G, _ = _standardised(moments, head.hidden)
-    xp, squares, p = moments.space.xp, moments.squares(), int(G.shape[0])
+    xp, p = moments.space.xp, int(G.shape[0])
     variance = moments.variance_b()
-    gone, gone_b = moments.largest - squares, moments.largest_b - moments.bb
-    for dead, was, stays in ((scaling.inverse == 0, gone, squares), (variance == 0, gone_b, moments.bb)):
-        if bool(xp.any(dead & (1e-13 * was > 1e-6 * (stays + moments.weight)))):
+    for dead, was, mean in (
+        (scaling.inverse == 0, moments.largest, moments.mean_a),
+        (variance == 0, moments.largest_b, moments.mean_b),
+    ):
+        if bool(xp.any(dead & (1e-13 * was > 1e-6 * moments.weight * (mean**2 + 1)))):
             return True  # it may well vary, by less than that rounding
     most = float(xp.max(moments.largest * scaling.inverse**2))
     beside = Scaling.standard(moments.mean_b, variance).inverse ** 2
-    held = max(float(xp.max(gone * scaling.inverse**2)), (most * float(xp.max(gone_b * beside))) ** 0.5)
+    held = max(most, (most * float(xp.max(moments.largest_b * beside))) ** 0.5)
     noise = float(np.finfo(moments.product).eps) * p**0.5 * held / LEFT_OVER[moments.product]
     ridge = head.output.ridge * moments.weight
     return noise > ridge and cholesky(plus_diagonal(G, ridge - noise)) is None

@@ -177,6 +177,16 @@ class _BasePILAE(
         elif not hasattr(self.head, "fit") or isinstance(self.head, type):
             raise _check.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
 
+    def _fit_weight(self, sample_weight: Any, n: int) -> np.ndarray | None:
+        w, exponent = _check.tamed_weight(sample_weight, n)
+        if exponent:
+            self.weight_exponent_ = exponent
+        return w
+
+    def _later_weight(self: Any, sample_weight: Any, n: int) -> np.ndarray | None:
+        """Of rows that come or go after `fit`, in its units."""
+        return _check.scaled_weight(_check.check_weight(sample_weight, n), n, self.weight_exponent_)
+
     def _fit_rows(self, rows: Rows, y: np.ndarray | None, fit_params: dict) -> None:
         """Grow the network on `rows`, fit the head, set the fitted attributes."""
         start = time.perf_counter()
@@ -209,7 +219,15 @@ class _BasePILAE(
 
     # ----------------------------------------------------------------------------------------- predicting
 
+    def _settle(self) -> None:
+        head = self.head_
+        if isinstance(head, LinearHead) and head.output.moments is not None and head.output.moments.count:
+            self._current_head()
+
     def _check_loaded(self) -> None:
+        width = self.network_.check_shapes(self.n_features_in_)
+        if isinstance(self.head_, LinearHead):
+            self.head_.check_shapes(width)
         zeros = np.zeros((1, self.n_features_in_))
         rows = Rows(zeros, self.network_.space, block_rows=self.block_rows, dtype=self.network_.dtype)
         F, head = rows.map(self.network_, self._widest), self.head_
@@ -629,7 +647,7 @@ default="auto"
                 stream.factor = self._later_factor(stream.classes)
             return stream, wider
         rows = rows_to_ask(self, X, "partial_fit")
-        w = _check.check_weight(sample_weight, rows.n, tame=False)
+        w = self._later_weight(sample_weight, rows.n)
         wider, codes = None, None
         if self.multilabel_:
             _, targets, multilabel = _check.check_labels(self, y, rows.n, w)
@@ -667,7 +685,7 @@ default="auto"
     ) -> tuple[Rows, np.ndarray, np.ndarray | None, bool]:
         """(rows, classes, labels, whether weights were given) of arrays."""
         X = _check.check_X(self, X, reset=True, min_rows=2)
-        w = _check.check_weight(sample_weight, X.shape[0])
+        w = self._fit_weight(sample_weight, X.shape[0])
         classes, codes, multilabel = _check.check_labels(self, y, X.shape[0], w, announced)
         if multilabel and self.head == "softmax":
             raise ValueError(
@@ -924,7 +942,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
             self._fit_rows(stream, None, self._head_fit_params(None, fit_params, given=False))
         else:
             X = _check.check_X(self, X, reset=True, min_rows=2)
-            w = _check.check_weight(sample_weight, X.shape[0])
+            w = self._fit_weight(sample_weight, X.shape[0])
             Y, self.flat_ = _check.check_targets(self, y, X.shape[0], self.dtype or float_name(X))
             if self.loss == "robust":
                 self.row_weights_ = self._found_weights(X, Y, w, fit_params)
@@ -1006,7 +1024,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
                 raise ValueError(f"y has {first.n_outputs} columns, but the model was fitted on {self.n_outputs}.")
             return stream, None
         rows = rows_to_ask(self, X, "partial_fit")
-        w = _check.check_weight(sample_weight, rows.n, tame=False)
+        w = self._later_weight(sample_weight, rows.n)
         rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
         rows.targets, _ = _check.check_targets(self, y, rows.n, rows.dtype)
         if rows.targets.shape[1] != self.n_outputs:

@@ -105,6 +105,11 @@ class Moments:
                 f"Cannot remove {gone.count} rows of total weight {gone.weight:g}: only {self.count} rows of total "
                 f"weight {self.weight:g} are in. Remove only rows that were added, with the weight they had."
             )
+        if gone.count < self.count and self.weight - gone.weight <= slack:
+            raise ValueError(
+                f"Cannot remove rows of total weight {gone.weight:g}: beside them the {self.count - gone.count} rows "
+                "that stay weigh so little that no digit is left of them. Fit again on the rows that stay."
+            )
         xp = self.space.xp
         # sums that once held something large have lost the digits below it
         never = ValueError(

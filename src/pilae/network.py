@@ -97,6 +97,22 @@ class Network:
             X = self.scaling.undo(X)
         return X if self.gauge is None else times_powers(X, -self.gauge)
 
+    def check_shapes(self, columns: int) -> int:
+        """What a head sees of rows of so many columns; an error where the parts do not fit together."""
+        width = seen = columns
+        if self.scaling is not None:
+            self.scaling.check_shapes(columns)
+        if self.gauge is not None:
+            _check.check_shape(self.gauge, columns)
+        for layer in self.layers:
+            p = int(layer.weights.shape[1])
+            _check.check_shape(layer.weights, width, p)
+            if layer.decoder is not None:
+                _check.check_shape(layer.decoder, p, width)
+                _check.check_shape(layer.decoder_bias, width)
+            width, seen = p, p + (seen if self.skip else 0)
+        return seen + sum(other.check_shapes(columns) for other in self.others)
+
     def grown(self, layer: Layer) -> Network:
         """This network with one more layer."""
         return replace(self, layers=[*self.layers, layer])

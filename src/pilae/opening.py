@@ -33,6 +33,10 @@ def stream_to_fit(
 def stream_to_add(estimator: Any, X: Any, y: Any, sample_weight: Any, *, labels: bool) -> tuple[Stream, FirstReading]:
     """The same for a fitted model, in its dtype and where it lives."""
     network = estimator.network_
+    if estimator.weight_exponent_:
+        raise ValueError(
+            "This model was fitted with weights beyond 1e19 or below 1e-19: add arrays, or use other units."
+        )
     rows, first = _stream(estimator, X, y, sample_weight, labels, network.space, network.dtype)
     rows.gauge = network.gauge
     _check.check_columns(estimator, rows.source.d, rows.source.columns)

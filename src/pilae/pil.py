@@ -90,6 +90,7 @@ class _BasePIL(SaveMixin, BaseEstimator):
         return H @ self.output_
 
     def _check_loaded(self) -> None:
+        self.scaling_.check_shapes(self.n_features_in_)
         outputs = self._outputs(np.zeros((1, self.n_features_in_)))
         if hasattr(self, "classes_") and outputs.shape[1] != len(self.classes_):
             raise ValueError(f"{outputs.shape[1]} outputs for {len(self.classes_)} classes")

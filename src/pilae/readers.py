@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import numpy as np
 
 MOST_COLUMNS = 100_000
-LONGEST_LINE = 64 * 2**20
+LONGEST_LINE = 16 * 2**20
 """Characters of a line or a quoted cell."""
 
 NPZ_KINDS = "biufSUM"
@@ -99,7 +99,8 @@ class Cells:
     def __init__(self, file: TextIO, separator: str, name: str) -> None:
         self._file, self._separator, self._name = file, separator, name
         marks = " \t" if separator == r"\s+" else re.escape(separator)
-        start = rf'(?<![^{marks}\r\n]) *"'
+        blanks = "" if separator == r"\s+" else " *"  # where blanks separate, each of them could begin a cell
+        start = rf'(?<![^{marks}\r\n]){blanks}"'
         # as pandas sees it: quotes count at the start of a cell; one that is still open at the end is closed later
         self._quoted = re.compile(rf'{start}[^"]*+(?:""[^"]*+)*+(?:"(?= *(?:[{marks}\r\n]|\Z))|\Z)')
         self._opening = re.compile(start)

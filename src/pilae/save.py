@@ -19,7 +19,9 @@ import platform
 import secrets
 import shutil
 import stat
+import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -64,6 +66,9 @@ TRUSTED = (
 )
 """Types inside estimators that are loaded beside those skops itself knows to be harmless."""
 
+CRASHING = tuple(f'"{name}"'.encode() for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))
+"""Classes that can bring down the interpreter if their arrays were forged."""
+
 HEADER_BYTES = 2**24
 """A header is not larger than this: a name for each of 100,000 columns is a third of it."""
 
@@ -73,10 +78,13 @@ UNPACKED_BYTES, UNPACKED_TIMES = 2**28, 100
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """The disk is full, or what we may have of it."""
 
+MOST_MENTIONS = 100
+"""Times that a header may name one object: each is worked through."""
+
 MOST_COLUMNS = 10**6
 """Of rows that a file may claim its model takes."""
 
-PACKAGES = ("pilae", "numpy", "scipy", "scikit-learn", "skops", "skrub")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "skrub")
 
 Kind = TypeVar("Kind")
 
@@ -111,6 +119,9 @@ class ModelFileError(ValueError):
 class SaveMixin:
     """`save` for estimators."""
 
+    def _settle(self) -> None:
+        """Finish what was put off, before the model is written."""
+
     def _check_loaded(self) -> None:
         """Raises anything if the parts of a model that was read do not fit together. One row of zeros goes through."""
 
@@ -132,6 +143,7 @@ class SaveMixin:
 def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict[str, Any] | None = None) -> None:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
     check_is_fitted(model)
+    model._settle()
     writer = _Writer(() if statistics else ("moments", "statistics"))
     tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
     header = {
@@ -203,11 +215,15 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
         reader = _Reader(archive, header, path)
         with _damage(path):
             held = {name: reader.decode(value) for name, value in header["tree"].items()}
-            model = held["model"]
+            model, table = held["model"], held.get("table")
             if not isinstance(model, SaveMixin) or not 0 < model.n_features_in_ <= MOST_COLUMNS:  # type: ignore[attr-defined]
+                raise _damaged(path)
+            if set(held) - {"model", "table"} or ("table" in held and not isinstance(table, _kinds["Encoder"])):
                 raise _damaged(path)
             with np.errstate(all="ignore"):
                 model._check_loaded()
+                if table is not None:
+                    table._check_loaded()
         return held
 
 
@@ -217,6 +233,8 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
         header = _header(archive, path)
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     with _damage(path):
+        if header["kind"] not in _kinds:  # it is shown to people
+            raise _damaged(path)
         return {key: header[key] for key in ("kind", "format", "versions")} | {
             "bytes": os.path.getsize(path),
             "arrays": sum(name.endswith(".npy") for name in header["members"]),
@@ -225,8 +243,9 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the packages a file was written with, those that are installed."""
-    found = {"python": platform.python_version()}
+    """Of Python, pilae and the packages a file was written with, those that are installed."""
+    pilae = importlib.import_module(__package__)  # it may be run from a folder, without being installed
+    found = {"python": platform.python_version(), "pilae": pilae.__version__}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
@@ -243,13 +262,16 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it.")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        with _writing(path, _FULL), path.open("wb") as file:
+        with tempfile.TemporaryFile() as file:
             yield file
+            file.seek(0)
+            with _writing(path, _FULL), path.open("wb") as device:  # which cannot be written to here and there
+                shutil.copyfileobj(file, device)
         return
     umask = os.umask(0)
     os.umask(umask)
-    mode = 0o666 & ~umask  # as open() would have made it
-    name = str(path.with_name(f".{path.name}.{secrets.token_hex(8)}"))
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask  # as open() would have made it
+    name = str(path.with_name(f".pilae-{secrets.token_hex(8)}"))
     nameless = True
     with _writing(path, None):
         try:  # no name until it is whole: not even a killed process leaves a piece
@@ -447,6 +469,12 @@ class _Writer:
     def _estimator(self, estimator: Any, place: str) -> Any:
         skops = _skops(f"saving {place}, a {type(estimator).__name__},")
         data = skops.dumps(estimator)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if any(word in archive.read("schema.json") for word in CRASHING):
+                raise ValueError(
+                    f"{place} is or holds a support vector machine of libsvm, whose compiled code trusts the file it "
+                    "came from: use LinearSVC or LinearSVR, or pickle the model at your own risk."
+                )
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED))
         if unknown:
             raise ValueError(
@@ -483,6 +511,7 @@ class _Reader:
         self.archive, self.header, self.path = archive, header, os.fspath(path)
         self._made: dict[int, Any] = {}
         self._read: set[str] = set()
+        self._asked: Counter[int] = Counter()
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -497,7 +526,8 @@ class _Reader:
         return self._object(content)
 
     def _object(self, number: int) -> Any:
-        if number < 0:
+        self._asked[number] += 1
+        if number < 0 or self._asked[number] > MOST_MENTIONS:
             raise IndexError(number)
         if number not in self._made:
             self._made[number] = self._decoded(self.header["objects"][number])
@@ -508,7 +538,10 @@ class _Reader:
         if key == "list":
             return [self.decode(item) for item in content]
         if key == "dict":
-            return {self.decode(k): self.decode(v) for k, v in content}
+            keys = [self.decode(k) for k, _ in content]
+            if not all(isinstance(key, (str, int, float, type(None))) for key in keys):
+                raise TypeError("keys are plain values")  # the hash of others can take forever
+            return {key: self.decode(v) for key, (_, v) in zip(keys, content, strict=True)}
         if key == "array":
             return _array_of(self._member(content))
         if key == "items":
@@ -580,10 +613,12 @@ def _claims(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
 
 
 def _check_estimator(data: bytes) -> None:
-    """Raises on what skops would unpack or allocate beyond all bounds."""
+    """Raises on what skops would unpack or allocate beyond all bounds, and on compiled code that trusts its arrays."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _check_archive(archive, len(data))
         for name in archive.namelist():
+            if name == "schema.json" and any(word in _bytes_of(archive, name) for word in CRASHING):
+                raise ValueError("support vector machines cannot be loaded safely")
             if name.endswith(".npy"):
                 _claims(_bytes_of(archive, name))
             elif name.endswith(".npz"):

@@ -91,6 +91,10 @@ class Scaling:
     def centring(cls, mean: Array) -> Scaling:
         return Centring(mean, space_of(mean).xp.ones_like(mean))
 
+    def check_shapes(self, columns: int) -> None:
+        _check.check_shape(self.mean, columns)
+        _check.check_shape(self.inverse, columns)
+
     def is_mild(self) -> bool:
         """Whether means are of the size of the spread, so that taking them off after a product loses no digits."""
         xp = space_of(self.mean).xp

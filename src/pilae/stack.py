@@ -27,6 +27,7 @@ class _BaseStack(
     """What the two transformers share: fitting a network of autoencoders and walking it both ways."""
 
     def _check_loaded(self) -> None:
+        self.network_.check_shapes(self.n_features_in_)
         zeros = np.zeros((1, self.n_features_in_))
         rows = Rows(zeros, self.network_.space, block_rows=self.block_rows, dtype=self.network_.dtype)
         H = rows.map(self.network_, self.n_features_in_)
@@ -40,7 +41,7 @@ class _BaseStack(
             rows: Rows = stream
         else:
             X = _check.check_X(self, X, reset=True, min_rows=2)
-            w = _check.check_weight(sample_weight, X.shape[0])
+            w, _ = _check.tamed_weight(sample_weight, X.shape[0])
             space, progress = space_for(X, self.device), Progress(self.verbose)
             rows = Rows(X, space, weight=w, block_rows=self.block_rows, dtype=self.dtype, progress=progress)
         rows.progress.begin(self)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from .anchors import mix
 from .readers import (
@@ -354,6 +354,20 @@ class Encoder(TransformerMixin, BaseEstimator):
             encoder.pipeline = make_pipeline(imputer)
         encoder.pipeline.fit(encoder._given(sample))
         return encoder
+
+    def _check_loaded(self) -> None:
+        """Raises if what was read from a file is no encoder."""
+        for names in (self.columns, self.numeric, self.zoned):
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError("names of columns are text")
+        if not {*self.numeric, *self.zoned} <= {*self.columns} or not isinstance(self.target, str):
+            raise ValueError("columns that are not there")
+        if self.dtype not in ("float32", "float64") or self.task not in ("classification", "regression"):
+            raise ValueError("no such dtype or task")
+        if not isinstance(self.pipeline, Pipeline) or not isinstance(self.whole_target, bool):
+            raise TypeError("no pipeline")
+        if not isinstance(self.missing, list) or not all(isinstance(gaps, int) for gaps in self.missing):
+            raise TypeError("numbers of gaps are whole")
 
     def typed(self, frame: Any) -> Any:
         """The columns, numbers as float64 and everything else as text."""

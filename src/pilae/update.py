@@ -25,6 +25,7 @@ from .head import (
     Calibration,
     EstimatorHead,
     LinearHead,
+    Output,
     add_features,
     blurred,
     definite,
@@ -55,6 +56,9 @@ class UpdateMixin:
 
     head_: Any
 
+    weight_exponent_ = 0
+    """`fit` divided weights of absurd size by two to this power; those of later rows are divided, too."""
+
     def _partial_fit(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any, update: str) -> None:
         self._check_params()
         if update not in ("head", "all"):
@@ -80,7 +84,9 @@ class UpdateMixin:
         """Remove rows: afterwards the output layer is one that never saw them.
 
         What the features and the anchor rows learnt from them stays; with `remaining` the whole network is fitted
-        again on those rows instead. Rows that cannot have been in are refused, and nothing is changed.
+        again on those rows instead, and X is not looked at. Rows that cannot have been in are refused, and nothing is
+        changed. Leave-one-out results of single rows (`loo_predictions_`, what intervals are made of) go with them:
+        `recalibrate` brings them back for rows that stay.
 
         Parameters
         ----------
@@ -95,7 +101,11 @@ class UpdateMixin:
         """
         check_is_fitted(self)
         if remaining is not None:
-            return self.fit(*remaining) if isinstance(remaining, tuple) else self.fit(remaining)
+            if isinstance(remaining, (tuple, list)) and len(remaining) not in (2, 3):
+                raise ValueError(
+                    f"'remaining' must be (X, y), (X, y, sample_weight) or a source, but it has {len(remaining)} parts."
+                )
+            return self.fit(*remaining) if isinstance(remaining, (tuple, list)) else self.fit(remaining)
         self._need_additive_weights("forget")
         head = self._need_statistics("forget")
         self._need_exact("forget")
@@ -120,11 +130,16 @@ class UpdateMixin:
             if blurred(head, moments):
                 warnings.warn(
                     "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
-                    "predictions may hold to few digits only. For exact ones add the rows that stay to a fork: "
-                    "model.fork().partial_fit(X, y).",
+                    "predictions may hold to few digits only. For exact ones fit again on the rows that stay: "
+                    "forget(X, y, remaining=(X_rest, y_rest)).",
                     stacklevel=3,
                 )
+        if hasattr(self, "classes_"):
+            head.calibrated(self.multilabel_)  # a few numbers; what it is found from goes
         self._take_over(moments, None)
+        self.head_.output = _without_rows(self.head_.output)
+        if hasattr(self, "loo_predictions_"):
+            del self.loo_predictions_
         return self
 
     def fork(self: Any):
@@ -136,8 +151,7 @@ class UpdateMixin:
             if (name.endswith("_") and not name.startswith("loo_")) or name == "_n_features_out":
                 setattr(new, name, value)
         empty = head.output.moments.like()
-        # what is known of single rows stays here
-        output = dataclasses.replace(head.output, moments=empty, solved=False, loo=None, scored_rows=None)
+        output = _without_rows(dataclasses.replace(head.output, moments=empty, solved=False))
         calibration = head.calibrated(self.multilabel_) if hasattr(self, "classes_") else None
         new.head_ = LinearHead(head.hidden, output, calibration)
         new.loo_is_stale_ = True
@@ -161,6 +175,8 @@ class UpdateMixin:
             other._need_statistics("merge")
             other._need_exact("merge")
             other._need_additive_weights("merge")
+            if other.weight_exponent_ != self.weight_exponent_:
+                raise ValueError(f"Model {k + 1} to merge was fitted with weights of another size: bring them to one.")
             if other.n_outputs != self.n_outputs:
                 raise ValueError(f"Model {k + 1} to merge has {other.n_outputs} outputs, this one {self.n_outputs}.")
             if other.network_hash_ != self.network_hash_:
@@ -232,7 +248,7 @@ class UpdateMixin:
             check_is_fitted(self)
         head = self.head_
         if isinstance(head, LinearHead) and not head.output.solved:
-            if not head.output.moments.count:  # type: ignore[union-attr]
+            if head.output.moments is None or not head.output.moments.count:
                 raise ValueError(
                     f"This {type(self).__name__} has no rows in it: add some by partial_fit, or merge a model that has "
                     "some."
@@ -289,6 +305,12 @@ class UpdateMixin:
                 f"{method} cannot be exact with loss='robust', where weights depend on all rows: fit with "
                 "loss='squared' and sample_weight=model.row_weights_ to go on."
             )
+
+
+def _without_rows(output: Any) -> Output:
+    """An output layer that is not solved, without what is known of single rows and what was solved with them."""
+    coef, intercept = 0.0 * output.coef, 0.0 * output.intercept  # of their shapes
+    return dataclasses.replace(output, coef=coef, intercept=intercept, loo=None, scored_rows=None)
 
 
 def network_hash(network: Network, head: LinearHead) -> str:
