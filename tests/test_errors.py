@@ -159,3 +159,10 @@ def test_sparse_indices_beyond_the_shape_are_refused():
 def test_what_is_no_table_is_refused_in_one_line(wrong):
     with pytest.raises(ValueError, match=r"^[^\n]+$"):
         PILAEClassifier().fit(wrong, Y)
+
+
+@pytest.mark.parametrize("first", [None, "a"])
+def test_a_missing_label_is_named(first):
+    labels = np.array([first, None, "b"] * 20, dtype=object)
+    with pytest.raises(ValueError, match="y holds None"):
+        PILAEClassifier().fit(X, labels)

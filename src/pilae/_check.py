@@ -469,6 +469,8 @@ def check_labels(
         _check_length(values, n)
     if values.dtype.kind == "f":
         _check_finite(values, "y", type(estimator).__name__)
+    if values.dtype == object and any(label is None for label in values.ravel().tolist()):
+        raise ValueError("y holds None, which is no label: leave those rows out, or give them a class of their own.")
     kind = _kind_of_labels(y)
     if kind == "multilabel-indicator":
         Y = check_array(y, dtype="numeric")
