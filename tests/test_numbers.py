@@ -274,10 +274,9 @@ def test_rows_of_weight_zero_may_hold_anything(model):
     assert np.isfinite(StackedPILAE().fit(rows, sample_weight=weight).reconstruction_error_)
 
 
-def test_labels_and_weights_that_are_none():
-    for labels in (["a", 3] * 30, ["a", None] * 30):
-        with pytest.raises(ValueError, match="labels of several kinds"):
-            PILAEClassifier().fit(X, np.array(labels, dtype=object))
+def test_labels_of_two_kinds_and_weights_that_are_none():
+    with pytest.raises(ValueError, match="labels of several kinds"):
+        PILAEClassifier().fit(X, np.array(["a", 3] * 30, dtype=object))
     for weight in (["a"] * 60, [10**400] * 60):
         with pytest.raises(ValueError, match="finite numbers of at least 0"):
             PILAEClassifier().fit(X, Y, sample_weight=weight)
