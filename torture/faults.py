@@ -283,6 +283,8 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
                     act(model)
             except KeyboardInterrupt:
                 counts["interrupted"] += 1
+            except Exception:  # NumPy's C code makes another error of one that meets it in the middle
+                counts["interrupted, as another error"] += 1
             columns = getattr(model, "n_features_in_", None)
             here = fingerprint(model, data()[0] if columns is None or columns == 5 else rows_after)
             if here == after:

@@ -7,7 +7,6 @@ import importlib
 import math
 import numbers
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -38,45 +37,37 @@ def twin(estimator: Any) -> Any:
     return other
 
 
-_writers: weakref.WeakKeyDictionary[Any, threading.RLock] = weakref.WeakKeyDictionary()
-_registering = threading.Lock()
+_swapping = threading.Lock()
 
 
-def _writer(estimator: Any) -> threading.RLock:
-    """The right to change an estimator, for one thread at a time: of two at once the rows of one would be lost."""
-    with _registering:
-        return _writers.setdefault(estimator, threading.RLock())
-
-
-def whole_update(method: Method) -> Method:
+def whole_update(method: Method, *, fresh: bool = False) -> Method:
     """All or nothing: the method works on a twin, which takes the estimator's place in one step when it is done.
 
     An error, or Ctrl-C at any moment, leaves the estimator as it was or as it is afterwards, and a thread that predicts
-    meanwhile sees one or the other. The method must replace what it changes, not write into it.
+    meanwhile sees one or the other. The method must replace what it changes, not write into it. If another thread has
+    changed the estimator meanwhile, the update is done again on what it is now, so that the rows of neither are lost.
+    With `fresh` no attribute of an earlier fit is left.
     """
 
     @functools.wraps(method)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _writer(self):
-            other = twin(self)
+        while True:
+            start, other = vars(self), twin(self)
+            for name in list(vars(other)) if fresh else ():
+                if name.endswith("_") and not name.startswith("__"):
+                    delattr(other, name)
             method(other, *args, **kwargs)
-            self.__dict__ = vars(other)
-            return self
+            with _swapping:
+                if fresh or vars(self) is start:
+                    self.__dict__ = vars(other)
+                    return self
 
     return cast(Method, whole)
 
 
 def whole_fit(method: Method) -> Method:
-    """`whole_update` from nothing: no attribute of an earlier fit is left."""
-
-    @functools.wraps(method)
-    def fresh(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for name in list(vars(self)):
-            if name.endswith("_") and not name.startswith("__"):
-                delattr(self, name)
-        return method(self, *args, **kwargs)
-
-    return whole_update(cast(Method, fresh))
+    """`whole_update` from nothing."""
+    return whole_update(method, fresh=True)
 
 
 def at_one_moment(method: Method) -> Method:
