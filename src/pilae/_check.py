@@ -37,7 +37,9 @@ def twin(estimator: Any) -> Any:
     return other
 
 
-_swapping = threading.Lock()
+_swapping = threading.RLock()
+"""Held for one comparison and one assignment. Of a kind that its own thread can take again, so that not even an
+interruption between taking it and entering the block, which a tracer can make, stops that thread later."""
 
 
 def whole_update(method: Method, *, fresh: bool = False) -> Method:
