@@ -17,6 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import pilae
 from pilae import (
+    ConvPILAE,
     PILAEClassifier,
     PILAERegressor,
     PILAutoencoder,
@@ -409,3 +410,13 @@ def test_permissions_of_a_file_stay(tmp_path):
     path.chmod(0o600)
     model.save(path)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_grid_finer_than_the_image_is_refused(tmp_path):
+    images = load_digits().images[:60]
+    model = ConvPILAE(filters=4, patch=3, pool=2).fit(images)
+    np.testing.assert_array_equal(roundtrip(model, tmp_path / "m.pilae").transform(images), model.transform(images))
+    model.branches_[0].grid = (2**31, 2)
+    model.save(tmp_path / "m.pilae")
+    with pytest.raises(pilae.ModelFileError, match="makes no sense"):
+        pilae.load(tmp_path / "m.pilae")

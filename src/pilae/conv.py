@@ -255,6 +255,8 @@ class ConvPILAE(
         if height * width * channels != self.n_features_in_:
             raise ValueError(f"{self.n_features_in_} numbers for an image of {self.image_shape_}")
         for branch in self.branches_:
+            if not (1 <= branch.grid[0] <= height and 1 <= branch.grid[1] <= width):
+                raise ValueError(f"a grid of {branch.grid} on an image of {self.image_shape_}")
             for layer in branch.layers:
                 _check.check_shape(layer.weights, math.prod(layer.size) * layer.channels, layer.width)
                 _check.check_shape(layer.bias, layer.width)
