@@ -206,8 +206,8 @@ def torture_summary() -> str:
     made = ", ".join(sorted({found["commit"] for found in parts.values()}))
     return (
         _table(["", "promise", "seconds", "peak MB"], rows)
-        + f"\n\nAll kept, in {minutes:.0f} minutes on {machine['cores']} cores of {machine['cpu']} with Python "
-        f"{machine['python']}, at commit {made}."
+        + f"\n\nAll kept, in {minutes:.0f} minutes on {machine['cores']} cores of {machine['cpu']}"
+        f"{results.get('beside', '')} with Python {machine['python']}, at commit {made}."
     )
 
 
