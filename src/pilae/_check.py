@@ -6,7 +6,6 @@ import functools
 import importlib
 import math
 import numbers
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -37,11 +36,6 @@ def twin(estimator: Any) -> Any:
     return other
 
 
-_swapping = threading.RLock()
-"""Held for one comparison and one assignment. Of a kind that its own thread can take again, so that not even an
-interruption between taking it and entering the block, which a tracer can make, stops that thread later."""
-
-
 def whole_update(method: Method, *, fresh: bool = False) -> Method:
     """All or nothing: the method works on a twin, which takes the estimator's place in one step when it is done.
 
@@ -59,10 +53,11 @@ def whole_update(method: Method, *, fresh: bool = False) -> Method:
                 if name.endswith("_") and not name.startswith("__"):
                     delattr(other, name)
             method(other, *args, **kwargs)
-            with _swapping:
-                if fresh or vars(self) is start:
-                    self.__dict__ = vars(other)
-                    return self
+            new = vars(other)
+            # no call in between, so that no other thread gets its turn; a lock could be left locked by Ctrl-C
+            if fresh or self.__dict__ is start:
+                self.__dict__ = new
+                return self
 
     return cast(Method, whole)
 
