@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pilae
-from pilae import _check
+from pilae import whole
 from torture.harness import Broken
 
 QUICK = {"kills": 15, "interrupts": 10, "limits": 3}
@@ -231,7 +231,7 @@ def interruption(seconds: float) -> Iterator[None]:
 
 
 class Steps:
-    """Counts the lines that are run, and in `pilae._check`, where a twin takes the estimator's place, every
+    """Counts the lines that are run, and in `pilae.whole`, where a twin takes the estimator's place, every
     instruction; Ctrl-C is pressed at one of them. The clock seldom meets the short moments that matter most."""
 
     def __init__(self, press_at: int = -1) -> None:
@@ -239,7 +239,7 @@ class Steps:
 
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         if event == "call":
-            frame.f_trace_opcodes = frame.f_code.co_filename == _check.__file__
+            frame.f_trace_opcodes = frame.f_code.co_filename == whole.__file__
         elif event in ("line", "opcode"):
             self.count += 1
             if self.count == self.press_at:

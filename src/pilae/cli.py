@@ -28,6 +28,7 @@ from .model import PILAEClassifier, PILAERegressor
 from .report import check_ending, make_report
 from .sources import scan_blocks
 from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
+from .whole import whole_file
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -534,7 +535,7 @@ def _written(path: str) -> Iterator[TextIO]:
     if path == "-":
         yield sys.stdout
         return
-    with save.whole_file(Path(path)) as file:
+    with whole_file(Path(path)) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         try:
             yield text

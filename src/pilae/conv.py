@@ -33,6 +33,7 @@ from .patches import (
     shape_of,
 )
 from .save import SaveMixin, saveable
+from .whole import whole_fit
 
 PATCH_IMAGES = 4000
 """Images that patches are taken from, at most."""
@@ -192,7 +193,7 @@ class ConvPILAE(
 
     # ------------------------------------------------------------------------------------------------- fitting
 
-    @_check.whole_fit
+    @whole_fit
     @with_callbacks
     def fit(self, X, y=None):
         """Find filters, and what is "auto".

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import solve_triangular, to_numpy
 from .head import Calibration, EstimatorHead, Hidden, LinearHead
 from .network import Network
-from .save import whole_file
 from .scaling import Scaling, Squash
+from .whole import whole_file
 
 OPSET = 18
 

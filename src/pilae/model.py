@@ -39,6 +39,7 @@ from .search import MOST_BRANCHES, fit_network
 from .sources import Source
 from .stack import layer_number
 from .update import UpdateMixin, Wider
+from .whole import at_one_moment, whole_fit, whole_update
 
 if TYPE_CHECKING:
     from .report import Report
@@ -260,7 +261,7 @@ class _BasePILAE(
         return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
 
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
 
@@ -559,7 +560,7 @@ default="auto"
         )
         self.class_weight = class_weight
 
-    @_check.whole_fit
+    @whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
@@ -607,7 +608,7 @@ default="auto"
             self._set_loo(self.head_.output.loo)
         return self
 
-    @_check.whole_update
+    @whole_update
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -748,7 +749,7 @@ default="auto"
         return xp.astype(outputs > 0.5, xp.int64) if self.multilabel_ else xp.argmax(outputs, axis=1)
 
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def predict(self, X) -> Array:
         """Class of each row of X (a 0/1 matrix for multilabel targets).
 
@@ -765,7 +766,7 @@ default="auto"
 
     @available_if(_head_has("decision_function"))
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def decision_function(self, X) -> Array:
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -777,7 +778,7 @@ default="auto"
 
     @available_if(_head_has("predict_proba"))
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def predict_proba(self, X) -> Array:
         """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
 
@@ -913,7 +914,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         )
         self.loss = loss
 
-    @_check.whole_fit
+    @whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
@@ -990,7 +991,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
                     break
         return found
 
-    @_check.whole_update
+    @whole_update
     def partial_fit(self, X, y=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -1038,7 +1039,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         self.loo_is_stale_ = False
 
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def predict(self, X) -> Array:
         """Predicted targets: (n_samples,) or (n_samples, n_outputs), in X's library and on its device."""
         if isinstance(self._current_head(), EstimatorHead):
@@ -1047,7 +1048,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         return scores[:, 0] if self.flat_ else scores
 
     @lazy_on_dask
-    @_check.at_one_moment
+    @at_one_moment
     def predict_interval(self, X, coverage: float = 0.9) -> Array:
         """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows.
 

@@ -25,6 +25,7 @@ from .blocks import Rows
 from .linalg import pseudoinverse
 from .save import SaveMixin, saveable
 from .scaling import Extent, Scaling, own_gauge
+from .whole import whole_fit
 
 MAX_ROWS = 10_000
 
@@ -138,7 +139,7 @@ class PILClassifier(ClassifierMixin, _BasePIL):
     [14, 178]
     """
 
-    @_check.whole_fit
+    @whole_fit
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and labels y (n_samples,)."""
         X = self._check_fit(X)
@@ -181,7 +182,7 @@ class PILRegressor(RegressorMixin, _BasePIL):
     True
     """
 
-    @_check.whole_fit
+    @whole_fit
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
         X = self._check_fit(X)

@@ -19,6 +19,7 @@ from .layer import LayerSpec
 from .network import LAYER_RIDGE, Grower, Network, survey
 from .opening import is_streamed, rows_to_ask, stream_to_fit
 from .save import SaveMixin, saveable
+from .whole import whole_fit
 
 
 class _BaseStack(
@@ -281,7 +282,7 @@ default="auto"
         self.random_state = random_state
         self.verbose = verbose
 
-    @_check.whole_fit
+    @whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the layers.
@@ -378,7 +379,7 @@ class PILAutoencoder(_BaseStack, onnx="transformer"):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_check.whole_fit
+    @whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
         """Fit the autoencoder.

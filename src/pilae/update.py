@@ -36,6 +36,7 @@ from .head import (
 from .layer import Layer, updated_layer
 from .moments import Moments
 from .network import Network, Seen, rows_to_score
+from .whole import whole_update
 
 
 class Wider(NamedTuple):
@@ -79,7 +80,7 @@ class UpdateMixin:
         self._take_over(moments, wider)
         self.network_, self.layers_, self.approximate_ = network, network.layers, approximate
 
-    @_check.whole_update
+    @whole_update
     def forget(self: Any, X, y=None, sample_weight=None, remaining=None):
         """Remove rows: afterwards the output layer is one that never saw them.
 
@@ -157,7 +158,7 @@ class UpdateMixin:
         new.loo_is_stale_ = True
         return new
 
-    @_check.whole_update
+    @whole_update
     def merge(self: Any, *others):
         """Add the rows of other models of the same network (see `fork`), in place.
 
@@ -196,7 +197,7 @@ class UpdateMixin:
         self._take_over(moments, wider)
         return self
 
-    @_check.whole_update
+    @whole_update
     def recalibrate(self: Any, X, y=None, sample_weight=None):
         """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
 

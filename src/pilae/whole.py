@@ -1,0 +1,134 @@
+"""All or nothing: files that appear whole, and estimators that change in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable)
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""The disk is full, or what we may have of it."""
+
+
+def twin(estimator: Any) -> Any:
+    """Another estimator of the same parameters and the same fitted attributes, as they are at this moment."""
+    other = object.__new__(type(estimator))
+    other.__dict__.update(vars(estimator))
+    return other
+
+
+def whole_update(method: Method, *, fresh: bool = False) -> Method:
+    """All or nothing: the method works on a twin, which takes the estimator's place in one step when it is done.
+
+    An error, or Ctrl-C at any moment, leaves the estimator as it was or as it is afterwards, and a thread that predicts
+    meanwhile sees one or the other. The method must replace what it changes, not write into it. If another thread has
+    changed the estimator meanwhile, the update is done again on what it is now, so that the rows of neither are lost.
+    With `fresh` no attribute of an earlier fit is left.
+    """
+
+    @functools.wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        while True:
+            start, other = vars(self), twin(self)
+            for name in list(vars(other)) if fresh else ():
+                if name.endswith("_") and not name.startswith("__"):
+                    delattr(other, name)
+            method(other, *args, **kwargs)
+            new = vars(other)
+            # no call in between, so that no other thread gets its turn; a lock could be left locked by Ctrl-C
+            if fresh or self.__dict__ is start:
+                self.__dict__ = new
+                return self
+
+    return cast(Method, whole)
+
+
+def whole_fit(method: Method) -> Method:
+    """`whole_update` from nothing."""
+    return whole_update(method, fresh=True)
+
+
+def at_one_moment(method: Method) -> Method:
+    """The method sees one state of the estimator throughout, whatever another thread adds meanwhile."""
+
+    @functools.wraps(method)
+    def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return method(twin(self), *args, **kwargs)
+
+    return cast(Method, seen)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the wanted one that takes its place when everything is written.
+
+    Links are followed; what is not a plain file (a device, a pipe) is written to as it is.
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it.")
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with _writing(path, _FULL), path.open("wb") as device:  # which cannot be written to here and there
+                shutil.copyfileobj(file, device)
+        return
+    umask = os.umask(0)
+    os.umask(umask)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask  # as open() would have made it
+    name = str(path.with_name(f".pilae-{secrets.token_hex(8)}"))
+    nameless = True
+    with _writing(path, None):
+        try:  # no name until it is whole: not even a killed process leaves a piece
+            handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, mode)
+        except (AttributeError, OSError):  # another system, or a file system without
+            nameless = False
+            handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with _writing(path, _FULL), os.fdopen(handle, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # a power cut must not leave the name without the content
+            if nameless:
+                _give_name(file, name)
+        with _writing(path, None):
+            os.replace(name, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _give_name(file: BinaryIO, name: str) -> None:
+    try:
+        # a folder is given, and not used, so that Python takes linkat: link would make a link to the link
+        os.link(f"/proc/self/fd/{file.fileno()}", name, src_dir_fd=file.fileno(), follow_symlinks=True)
+    except OSError:  # /proc is not there, or links are not allowed
+        file.seek(0)
+        with open(name, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+
+
+@contextlib.contextmanager
+def _writing(path: Path, numbers: tuple[int, ...] | None) -> Iterator[None]:
+    """What goes wrong, by these numbers of the system's errors or by any, as a sentence about the file."""
+    try:
+        yield
+    except OSError as error:
+        if numbers is not None and error.errno not in numbers:
+            raise
+        sentence = type(error)(f"Cannot write {str(path)!r}: {error.strerror or error}.")
+        sentence.errno = error.errno
+        raise sentence from error
