@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,20 +33,20 @@ def spread(work: Callable[[Any], Counter], items: Iterable[Any], processes: int 
     found = context.SimpleQueue()
     total: Counter = Counter()
     waiting = list(enumerate(items))[::-1]
-    running: dict[int, tuple[Any, int]] = {}
+    running: dict[int, Any] = {}
     while waiting or running:
         while waiting and len(running) < processes:
             number, item = waiting.pop()
             child = context.Process(target=_child, args=(work, item, number, found), daemon=True)
             child.start()
-            running[number] = (child, number)
+            running[number] = child
         while not found.empty():
             number, counts, error = found.get()
-            running.pop(number)[0].join()
+            running.pop(number).join()
             if error is not None:
                 raise Broken(error)
             total += counts
-        for child, number in list(running.values()):
+        for number, child in running.items():
             if child.exitcode not in (None, 0):
                 raise Broken(f"the process with item {items[number]!r} ended with exit code {child.exitcode}")
         time.sleep(0.01)
@@ -56,8 +57,6 @@ def _child(work: Callable[[Any], Counter], item: Any, number: int, found: Any) -
     try:
         found.put((number, work(item), None))
     except BaseException as error:
-        import traceback
-
         found.put((number, None, f"item {item!r}: {error}\n{traceback.format_exc()}"))
 
 
