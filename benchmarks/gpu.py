@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.machine import describe, images
 from pilae import PILAEClassifier, scan_blocks
-from pilae.sources import Stream
+from pilae._data.stream import Stream
 
 PAPER = {"width": [705, 634], "encoder_ridge": 1e-3, "ridge": 1e-3, "random_state": 0}
 STREAMED = {"depth": 0, "head_width": 256, "encoder_ridge": 1.0, "ridge": 1e-3, "random_state": 0, "device": "cuda"}

@@ -2,7 +2,7 @@
 
     python -m experiments.fit_formula
 
-prints the numbers that stand in `pilae.structure.FORMULA`, and beside them the fits by category that the paper
+prints the numbers that stand in `pilae._network.structure.FORMULA`, and beside them the fits by category that the paper
 proposes: data sets with few features and those with many, apart. Four and seven sets are few, so a category gets
 the linear terms alone, and the table shows what each fit predicts for a set that it has not seen.
 """

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import cuts
-from pilae.anchors import Sample, Spread, row_keys
+from pilae._data.keys import Sample, Spread, row_keys
 
 
 def spread(X, y, count, parts=(slice(None),), seed=0):

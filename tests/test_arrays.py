@@ -11,8 +11,9 @@ import torch
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
-from pilae._arrays import GRAM_COLUMNS, column_squares, gram
-from pilae.activations import ACTIVATIONS, activate
+from pilae._arrays import column_squares, gram
+from pilae._arrays.kernels import GRAM_COLUMNS
+from pilae._engine.activations import ACTIVATIONS, activate
 
 X, Y = blobs(120)
 W = np.random.default_rng(0).integers(1, 3, 120).astype(float)

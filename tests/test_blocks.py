@@ -8,7 +8,7 @@ import scipy.sparse
 
 from pilae import PILAEClassifier, StackedPILAE
 from pilae._arrays import NUMPY
-from pilae.blocks import BLOCK_BYTES, BLOCK_ROWS, Rows
+from pilae._data.rows import BLOCK_BYTES, BLOCK_ROWS, Rows
 
 
 def test_blocks_cover_the_rows_and_can_be_read_again():

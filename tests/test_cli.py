@@ -12,7 +12,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import pilae
-from pilae import cli, tables
+from pilae import cli
+from pilae._tables import tables
 
 
 @pytest.fixture(scope="module")

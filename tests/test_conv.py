@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 import pilae
 from helpers import close
 from pilae import ConvPILAE, PILAEClassifier
-from pilae.patches import averages, cells_of, patches_of
+from pilae._network.patches import averages, cells_of, patches_of
 
 DIGITS = load_digits()
 FIXED = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1}

@@ -7,6 +7,7 @@ import scipy.sparse
 
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+from pilae._data.check import check_finite
 
 X, Y = blobs(60)
 
@@ -105,7 +106,7 @@ def test_interruption_leaves_the_estimator_as_it_was(monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pilae.search.fit_output", interrupt)
+    monkeypatch.setattr("pilae._search.search.fit_output", interrupt)
     before = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -131,14 +132,12 @@ def test_constant_columns_are_fine():
 
 
 def test_a_large_finite_sum_is_not_infinity():
-    from pilae._check import _check_finite
-
     huge = np.full((100, 2), 1e307)
     with np.errstate(over="ignore"):
         assert np.isinf(huge.sum())
-    _check_finite(huge, "X", "")
+    check_finite(huge, "X", "")
     with pytest.raises(ValueError, match="infinity"):
-        _check_finite(np.r_[huge, [[np.inf, 0.0]]], "X", "")
+        check_finite(np.r_[huge, [[np.inf, 0.0]]], "X", "")
 
 
 def test_too_many_columns_names_the_way_out():

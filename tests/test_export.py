@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
-from pilae.activations import ACTIVATIONS, activate
+from pilae._engine.activations import ACTIVATIONS, activate
 
 X, y = load_iris(return_X_y=True)
 X = X.astype(np.float32)

@@ -8,12 +8,12 @@ from sklearn.datasets import load_digits
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
 from pilae._arrays import NUMPY, to_numpy
-from pilae.blocks import Rows
-from pilae.head import Calibration, fit_calibration, fit_hidden
-from pilae.linalg import PrimalGram
-from pilae.loo import Scored
-from pilae.scaling import Scaling, Squash
-from pilae.structure import Plan
+from pilae._data.rows import Rows
+from pilae._engine.linalg import PrimalGram
+from pilae._engine.loo import Scored
+from pilae._engine.scaling import Scaling, Squash
+from pilae._network.head import Calibration, fit_calibration, fit_hidden
+from pilae._network.structure import Plan
 
 X, Y = blobs(200)
 CENTRED = X - X.mean(0)

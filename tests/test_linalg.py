@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 
 from helpers import close, from_svd
 from pilae._arrays import space_of
-from pilae.linalg import (
+from pilae._engine.linalg import (
     DualGram,
     PrimalGram,
     Triangle,
@@ -16,7 +16,7 @@ from pilae.linalg import (
     rank_cutoff,
     ridge_solve,
 )
-from pilae.loo import RidgeFactors
+from pilae._engine.loo import RidgeFactors
 
 # one table of cases: n, d, singular values
 CASES = {

@@ -6,8 +6,8 @@ from sklearn.linear_model import Ridge, RidgeCV
 
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor
-from pilae.head import LEAST_SPREAD
-from pilae.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
+from pilae._engine.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
+from pilae._network.head import LEAST_SPREAD
 
 
 def problem(n=40, p=12, m=3, seed=0, weights=None):
@@ -160,7 +160,7 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
 @pytest.mark.parametrize("columns_an_output", [0, 1000])  # one running sum for each output, or all by products
 @pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
 def test_the_width_path_equals_refitting_every_width(kind, columns_an_output, monkeypatch):
-    monkeypatch.setattr("pilae.loo.COLUMNS_AN_OUTPUT", columns_an_output)
+    monkeypatch.setattr("pilae._engine.loo.COLUMNS_AN_OUTPUT", columns_an_output)
     rng = np.random.default_rng(2)
     n, p = 40, 12
     w, unit = np.ones(n), np.ones(n)

@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs, close
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, search
+from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae._search import search
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 
@@ -315,7 +316,7 @@ def test_progress_goes_to_standard_error_when_asked(capsys):
 def test_progress_on_a_terminal_says_how_long_a_pass_will_take(monkeypatch):
     import io
 
-    from pilae import _progress
+    from pilae._base import progress as _progress
 
     class Terminal(io.StringIO):
         def isatty(self):

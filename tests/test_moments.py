@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers import close, cuts
 from pilae._arrays import NUMPY, space_of
-from pilae.moments import Moments
+from pilae._engine.moments import Moments
 
 
 def rows(seed, n=60, p=4, m=2, mean=5.0):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from helpers import blobs, close
-from pilae import PILAEClassifier, network
+from pilae import PILAEClassifier
 from pilae._arrays import NUMPY, space_of, to_numpy
-from pilae.blocks import Rows
-from pilae.network import Seen, survey
-from pilae.search import Products, _products
+from pilae._data.rows import Rows
+from pilae._network import network
+from pilae._network.network import Seen, survey
+from pilae._search.search import Products, _products
 
 X, Y = blobs(n=600, d=8)
 NETWORK = {"width": [7, 6], "head_width": 40, "ridge": 1e-3}

@@ -17,7 +17,7 @@ from pilae import (
     StackedPILAE,
     scan_blocks,
 )
-from pilae.scaling import Extent, gauge_for
+from pilae._engine.scaling import Extent, gauge_for
 
 X, Y = blobs(60)
 T = X @ np.arange(6.0)

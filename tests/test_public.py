@@ -1,6 +1,7 @@
 """What users see: names, versions, imports."""
 
 import ast
+import graphlib
 import runpy
 import subprocess
 import sys
@@ -83,17 +84,71 @@ def test_the_federated_example_gives_the_pooled_model(capsys):
     assert merged == pooled > 0.9
 
 
-def test_imports_go_one_way():
-    """CONTRIBUTING's list of files is the order of the imports."""
+SOURCE = Path(pilae.__file__).parent
+
+
+def listed_order():
+    """CONTRIBUTING's table: the packages and public modules in the order of the imports."""
     lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
-    order = [line.split("`")[1].removesuffix(".py").rstrip("/") for line in lines if line.startswith("| `")]
-    source = ROOT / "src/pilae"
-    folders = [path.parent.name for path in source.glob("*/__init__.py")]
-    assert sorted(order) == sorted([path.stem for path in source.glob("*.py") if path.stem != "__init__"] + folders)
+    return [line.split("`")[1].removesuffix(".py").rstrip("/") for line in lines if line.startswith("| `")]
+
+
+def imports_of(file):
+    """The modules of pilae that a file imports, in functions too, as tuples of names from the top."""
+    above = file.relative_to(SOURCE).parts[:-1]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert node.level <= len(above) + 1, file
+            base = above[: len(above) + 1 - node.level]
+            if node.module:
+                yield (*base, *node.module.split("."))
+            else:
+                yield from ((*base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            assert not any(name.split(".")[0] == "pilae" for name in names), (
+                file,
+                "imports of pilae's own are relative",
+            )
+
+
+def test_imports_go_one_way_from_package_to_package():
+    order = listed_order()
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__"}
+    assert sorted(order) == sorted(folders | modules)
+    met = 0
     for k, name in enumerate(order):
-        files = (source / name).glob("*.py") if name in folders else [source / f"{name}.py"]
-        level = 2 if name in folders else 1  # how many dots lead to the package
-        for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
-            if isinstance(node, ast.ImportFrom) and node.level == level:
-                used = [node.module] if node.module else [alias.name for alias in node.names]
-                assert all(order.index(module) < k for module in used), (name, used)
+        for file in (SOURCE / name).rglob("*.py") if name in folders else [SOURCE / f"{name}.py"]:
+            for used in imports_of(file):
+                assert used[0] == name or order.index(used[0]) < k, (str(file), used)
+                met += 1
+    assert met > 100  # a test that reads no import would pass
+
+
+def test_no_two_modules_of_a_package_import_each_other():
+    met = 0
+    for package in (path.parent for path in SOURCE.glob("*/__init__.py")):
+        graph = {
+            file.stem: {used[1] for used in imports_of(file) if used[0] == package.name and len(used) > 1}
+            for file in package.glob("*.py")
+        }
+        met += sum(len(used) for used in graph.values())
+        tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+    assert met > 20
+
+
+def test_only_the_arrays_package_names_torch_or_cupy():
+    for file in SOURCE.rglob("*.py"):
+        if file.parent.name != "_arrays":
+            imported = {
+                alias.name.split(".")[0]
+                for node in ast.walk(ast.parse(file.read_text()))
+                if isinstance(node, ast.Import)
+                for alias in node.names
+            } | {
+                (node.module or "").split(".")[0]
+                for node in ast.walk(ast.parse(file.read_text()))
+                if isinstance(node, ast.ImportFrom) and not node.level
+            }
+            assert not imported & {"torch", "cupy", "cupyx", "array_api_compat"}, file

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pilae import cli, readers, tables
-from pilae.readers import Cells, TableError
+from pilae import cli
+from pilae._tables import readers, tables
+from pilae._tables.readers import Cells, TableError
 
 
 def rows_of(path, data, **options):

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, scan_blocks, scan_csv, scan_parquet
-from pilae.sources import ahead
+from pilae._data.stream import ahead
 
 X, Y = blobs(900)
 NAMES = [f"c{j}" for j in range(6)]

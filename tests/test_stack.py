@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from helpers import close, from_svd
 from pilae import PILAutoencoder, StackedPILAE
-from pilae.activations import ACTIVATIONS
+from pilae._engine.activations import ACTIVATIONS
 
 DIGITS = load_digits().data / 16.0
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.fit_formula import TRIPLES, coefficients, predicted
 from helpers import blobs
 from pilae import PILAEClassifier
-from pilae.structure import FORMULA, formula_width, widest_head
+from pilae._network.structure import FORMULA, formula_width, widest_head
 
 
 def test_the_formula_is_the_refit_on_the_papers_triples():

@@ -300,7 +300,7 @@ def test_an_interrupted_call_changes_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pilae.moments.Moments._accumulate", interrupted)
+        patch.setattr("pilae._engine.moments.Moments._accumulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[:10], Y[:10])
     model.head_.output.solved = False

@@ -26,15 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
-from pilae import (
-    ConvPILAE,
-    PILAEClassifier,
-    PILAERegressor,
-    PILAutoencoder,
-    PILClassifier,
-    PILRegressor,
-    StackedPILAE,
-)
+from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
 from torture.harness import Broken, anonymous_megabytes, spread
 
 QUICK = {"cases": 5, "classes": 20_000, "small_rows": 50_000, "processes": 1}

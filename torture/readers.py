@@ -31,8 +31,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from pilae import cli, scan_csv, scan_parquet, tables
-from pilae.readers import TableError
+from pilae import cli, scan_csv, scan_parquet
+from pilae._tables import tables
+from pilae._tables.readers import TableError
 from torture.harness import Broken, spread
 from torture.hostile.arguments import argument_case
 from torture.hostile.tables import BOMBS, FORMATS, Case, Marker, case, command_case, csv_bytes, house

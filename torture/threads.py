@@ -28,8 +28,8 @@ from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pilae import PILAEClassifier, PILAERegressor
-from pilae.head import _standardised
-from pilae.moments import Moments
+from pilae._engine.moments import Moments
+from pilae._network.head import _standardised
 from torture.harness import Broken
 
 QUICK = {"rounds": 4, "updates": 12, "times": 1, "forked": 8, "spawned": 0, "workers": 0}

@@ -16,9 +16,7 @@ import numpy as np
 
 from pilae import StackedPILAE
 from pilae._arrays import NUMPY
-from pilae.head import LinearHead, Output, solve_output
-from pilae.layer import _decoder, _narrowest, decoder_with_bias
-from pilae.linalg import (
+from pilae._engine.linalg import (
     WELL_CONDITIONED,
     DualGram,
     PrimalGram,
@@ -30,8 +28,10 @@ from pilae.linalg import (
     ridge_solve,
     solve_on_support,
 )
-from pilae.loo import RidgeFactors, _by_outputs, _by_products, leave_one_out
-from pilae.moments import FLOAT32_RIDGE, Moments
+from pilae._engine.loo import RidgeFactors, _by_outputs, _by_products, leave_one_out
+from pilae._engine.moments import FLOAT32_RIDGE, Moments
+from pilae._network.head import LinearHead, Output, solve_output
+from pilae._network.layer import _decoder, _narrowest, decoder_with_bias
 from torture.harness import Broken
 
 QUICK = {"seeds": 1}

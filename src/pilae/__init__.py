@@ -5,17 +5,17 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 
 from importlib import import_module
 
-from .conv import ConvPILAE
-from .model import PILAEClassifier, PILAERegressor
-from .pil import PILClassifier, PILRegressor
+from ._data.sources import scan_blocks, scan_csv, scan_parquet
+from ._estimators.conv import ConvPILAE
+from ._estimators.model import PILAEClassifier, PILAERegressor
+from ._estimators.pil import PILClassifier, PILRegressor
+from ._estimators.stack import PILAutoencoder, StackedPILAE
+from ._estimators.stacking import stacked
 from .save import ModelFileError, load
-from .sources import scan_blocks, scan_csv, scan_parquet
-from .stack import PILAutoencoder, StackedPILAE
-from .stacking import stacked
 
 __version__ = "0.1.0.dev0"
 
-_LATER = ("datasets", "export", "plot", "report", "tables")
+_LATER = ("datasets", "export", "plot", "report")
 """Modules that are imported when they are asked for."""
 
 

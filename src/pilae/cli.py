@@ -22,13 +22,13 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from . import save
-from ._progress import Progress
+from ._base.progress import Progress
+from ._base.whole import whole_file
+from ._data.sources import scan_blocks
+from ._estimators.model import PILAEClassifier, PILAERegressor
+from ._tables.tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
 from .export import to_onnx
-from .model import PILAEClassifier, PILAERegressor
 from .report import check_ending, make_report
-from .sources import scan_blocks
-from .tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
-from .whole import whole_file
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""

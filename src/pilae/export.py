@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import solve_triangular, to_numpy
-from .head import Calibration, EstimatorHead, Hidden, LinearHead
-from .network import Network
-from .scaling import Scaling, Squash
-from .whole import whole_file
+from ._base.whole import whole_file
+from ._engine.scaling import Scaling, Squash
+from ._network.head import Calibration, EstimatorHead, Hidden, LinearHead
+from ._network.network import Network
 
 OPSET = 18
 

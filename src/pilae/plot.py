@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import to_numpy
-from .linalg import rank_cutoff
-from .loo import WidthPath
+from ._engine.linalg import rank_cutoff
+from ._engine.loo import WidthPath
 
 COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 

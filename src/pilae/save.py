@@ -20,14 +20,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import NUMPY, Space, is_foreign, to_numpy
-from .whole import whole_file
+from ._base.saveable import KINDS
+from ._base.whole import whole_file
 
 FORMAT = 2
 """Goes up when a file of today could not be read by the code of yesterday. 2: the header has a checksum."""
@@ -79,18 +80,8 @@ MOST_COLUMNS = 10**6
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "skrub")
 
-Kind = TypeVar("Kind")
-
-_kinds: dict[str, type] = {}
-
-_LATER = {"Encoder": "pilae.tables"}
+_LATER = {"Encoder": "pilae._tables.tables"}
 """Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
-
-
-def saveable(cls: type[Kind]) -> type[Kind]:
-    """List a class whose objects may be in a file: they are restored from their attributes alone."""
-    _kinds[cls.__name__] = cls
-    return cls
 
 
 class ModelFileError(ValueError):
@@ -211,7 +202,7 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
             model, table = held["model"], held.get("table")
             if not isinstance(model, SaveMixin) or not 0 < model.n_features_in_ <= MOST_COLUMNS:  # type: ignore[attr-defined]
                 raise _damaged(path)
-            if set(held) - {"model", "table"} or ("table" in held and not isinstance(table, _kinds["Encoder"])):
+            if set(held) - {"model", "table"} or ("table" in held and not isinstance(table, KINDS["Encoder"])):
                 raise _damaged(path)
             with np.errstate(all="ignore"):
                 model._check_loaded()
@@ -226,7 +217,7 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
         header = _header(archive, path)
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     with _damage(path):
-        if header["kind"] not in _kinds:  # it is shown to people
+        if header["kind"] not in KINDS:  # it is shown to people
             raise _damaged(path)
         return {key: header[key] for key in ("kind", "format", "versions")} | {
             "bytes": os.path.getsize(path),
@@ -356,7 +347,7 @@ class _Writer:
             return {"dict": [[self.encode(k, place), self.encode(v, f"{place}[{k!r}]")] for k, v in value.items()]}
         if is_foreign(value) or isinstance(value, np.ndarray):
             return self._array(to_numpy(value), place)
-        if _kinds.get(type(value).__name__) is type(value):
+        if KINDS.get(type(value).__name__) is type(value):
             return {"kind": type(value).__name__, "fields": self._fields(value, place)}
         if isinstance(value, BaseEstimator):
             return self._estimator(value, place)
@@ -482,7 +473,7 @@ class _Reader:
     def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
         if kind in _LATER:
             importlib.import_module(_LATER[kind])
-        cls: Any = _kinds.get(kind)
+        cls: Any = KINDS.get(kind)
         if cls is None:
             raise ModelFileError(
                 f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..whole import whole_file
+from .._base.whole import whole_file
 from .figures import figures
 from .summary import MOST_CLASSES, short_names, summarise
 

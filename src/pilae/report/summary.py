@@ -10,13 +10,15 @@ import scipy.sparse
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _check, structure
 from .._arrays import NUMPY, to_numpy
-from .._dask import is_dask
-from ..blocks import Rows
-from ..head import LinearHead
-from ..layer import decoder_with_bias
-from ..moments import Moments
+from .._data.check import check_X
+from .._data.dask import is_dask
+from .._data.rows import Rows
+from .._data.targets import plain_labels
+from .._engine.moments import Moments
+from .._network import structure
+from .._network.head import LinearHead
+from .._network.layer import decoder_with_bias
 from ..plot import CalibrationDisplay, SpectrumDisplay
 from ..save import versions
 
@@ -77,13 +79,13 @@ def summarise(
         found["spectrum"] = _spectrum(_features(model, first, 0))
         found["reconstruction"] = _reconstruction(model, first, image_shape)
         if y is not None:
-            found["test"] = _tested(model, X, np.asarray(_check.plain_labels(y)), numbers)
+            found["test"] = _tested(model, X, np.asarray(plain_labels(y)), numbers)
     return plain(found)
 
 
 def _first_rows(model: Any, X: Any) -> np.ndarray:
     """Enough of the rows, as numbers: of arrays of any library, DataFrames and sparse matrices."""
-    first = _check.check_X(model, X, reset=False)[:MOST_ROWS]
+    first = check_X(model, X, reset=False)[:MOST_ROWS]
     return np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
 
 

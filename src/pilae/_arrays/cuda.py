@@ -1,0 +1,95 @@
+"""Copies to a CUDA device, what its card is fast at, and products in full precision."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+Array = Any
+
+SENT_BYTES = 2**20
+"""Arrays of at least so many bytes go to a CUDA device through pinned memory."""
+
+SENT_PIECE = 2**25
+"""Bytes of a pinned buffer."""
+
+
+@functools.cache
+def sender(device: Any) -> Sender:
+    return Sender(device)
+
+
+class Sender:
+    """Copies NumPy arrays to a CUDA device: through two pinned buffers in turn, on a stream of its own.
+
+    While one buffer is on its way, the other is filled; and computing on the device goes on meanwhile.
+    """
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self.device, self.stream, self.lock = device, torch.cuda.Stream(device), threading.Lock()
+        self.buffers = [torch.empty(SENT_PIECE, dtype=torch.uint8).pin_memory() for _ in range(2)]
+        self.sent = [torch.cuda.Event() for _ in range(2)]
+
+    def __call__(self, x: np.ndarray) -> tuple[Array, Callable[[], None]]:
+        """(x on the device, what to call before it is used there)."""
+        import torch
+
+        x = np.ascontiguousarray(x)
+        if not x.flags.writeable:  # torch warns about memory it could write to: nobody will
+            interface = dict(x.__array_interface__, data=(x.__array_interface__["data"][0], False))
+            x = np.asarray(type("Writable", (), {"__array_interface__": interface, "owner": x})())
+        source = torch.from_numpy(x)
+        flat = source.view(-1).view(torch.uint8)
+        with self.lock, torch.cuda.stream(self.stream):
+            there = torch.empty(source.shape, dtype=source.dtype, device=self.device)
+            target = there.view(-1).view(torch.uint8)
+            for k, start in enumerate(range(0, len(flat), SENT_PIECE)):
+                part = flat[start : start + SENT_PIECE]
+                buffer, sent = self.buffers[k % 2][: len(part)], self.sent[k % 2]
+                sent.synchronize()
+                buffer.copy_(part)
+                target[start : start + len(part)].copy_(buffer, non_blocking=True)
+                sent.record(self.stream)
+            arrived = torch.cuda.Event()
+            arrived.record(self.stream)
+
+        def ready() -> None:
+            now = torch.cuda.current_stream(self.device)
+            now.wait_event(arrived)
+            there.record_stream(now)
+
+        return there, ready
+
+
+@functools.cache
+def fast_at_float64(device: Any) -> bool:
+    """Whether a CUDA device multiplies in float64 at the rate of float32: the cards made for data centres do."""
+    import torch
+
+    return torch.cuda.get_device_capability(device) in ((8, 0), (9, 0), (10, 0))
+
+
+@contextlib.contextmanager
+def full_products(a: Array) -> Iterator[None]:
+    """Products of float32 tensors on a CUDA device are made in float32, whatever the user allows: TF32 has ten bits."""
+    if not compat.is_torch_array(a) or not a.is_cuda or a.dtype.itemsize != 4:
+        yield
+        return
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    name, full = ("fp32_precision", "ieee") if hasattr(matmul, "fp32_precision") else ("allow_tf32", False)
+    before = getattr(matmul, name)
+    setattr(matmul, name, full)
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)

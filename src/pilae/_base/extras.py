@@ -1,0 +1,14 @@
+"""Packages that only some of pilae needs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def extra(module: str, name: str, what: str) -> Any:
+    """An optional module, or the sentence that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise ImportError(f"{what} needs {module.split('.')[0]}: pip install 'pilae[{name}]'.") from None

@@ -1,0 +1,241 @@
+"""Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+from .. import _arrays
+from .._arrays import Array, Space, is_foreign, space_of, to_numpy
+from .._base.scalars import is_number
+
+TAME = 64
+"""Weights up to 2**64 and down to 2**-64 are taken as they come."""
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
+    """X as a 2-D array of its own library, or CSR. Nothing is copied that is already in order."""
+    name = type(estimator).__name__
+    if isinstance(X, Iterator):
+        raise read_once("X")
+    X = unmasked(X, "X")
+    if is_foreign(X):
+        X = _arrays.detached(X)
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
+        if not _arrays.is_numeric(X):
+            raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
+        for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
+            if size < least:
+                raise ValueError(
+                    f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
+                    f"required by {name}."
+                )
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+    else:
+        if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
+            X = _sound_sparse(X)
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite=False,
+                ensure_min_samples=min_rows,
+            )
+        except (ValueError, TypeError, OverflowError) as error:
+            raise in_one_sentence(error) from None
+        X = in_float64(X, "X")
+        if X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
+                "example with skrub.TableVectorizer."
+            )
+    check_finite(X, "X", name)
+    return X
+
+
+def _sound_sparse(X: Any) -> Any:
+    """X as CSR, its indices within its shape: compiled code does not look, and would read and write elsewhere."""
+    try:
+        if X.format in ("csr", "csc", "bsr"):
+            X.check_format(full_check=True)
+        return X if X.format == "csr" else X.tocsr()
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"X is a sparse matrix whose parts do not fit together ({error}): build it again.") from None
+
+
+def unmasked(x: Any, what: str) -> Any:
+    """x without NumPy's mask, if nothing is masked."""
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    if np.ma.is_masked(x):
+        raise ValueError(
+            f"{what} is a masked array with masked entries, which would count as numbers: use {what}.filled(numpy.nan) "
+            "and fill them, for example with sklearn.impute.SimpleImputer, or leave those rows out."
+        )
+    return x.data
+
+
+def in_float64(x: Any, what: str) -> Any:
+    """x in a dtype that computing goes on in: of longer floats only what float64 holds."""
+    values = x.data if scipy.sparse.issparse(x) else x
+    if values.dtype.kind != "f" or values.dtype.itemsize <= 8:
+        return x
+    with np.errstate(over="ignore"):
+        short = x.astype(np.float64)
+    lost = np.isfinite(values) & ~np.isfinite(short.data if scipy.sparse.issparse(x) else short)
+    if lost.any():
+        raise beyond_float64(what)
+    return short
+
+
+def beyond_float64(what: str) -> ValueError:
+    return ValueError(
+        f"{what} holds numbers beyond the range of float64 (1.8e308), which computing goes on in: rescale it, for "
+        "example by its logarithm."
+    )
+
+
+def in_one_sentence(error: Exception, what: str = "X") -> Exception:
+    """scikit-learn's word on an array it cannot read, with a way out."""
+    text = str(error)
+    if isinstance(error, OverflowError):
+        return beyond_float64(what)
+    if "NAType" in text:
+        return ValueError(
+            f"{what} contains pandas.NA, which is no number: fill missing values first, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out."
+        )
+    if "not compatible with arrays of bytes/strings" in text:
+        return ValueError(
+            f"{what} is an array of text: use {what}.astype(float) where it holds numbers written out, and encode "
+            "words first, for example with sklearn.preprocessing.OneHotEncoder (as targets they need a classifier)."
+        )
+    if "inhomogeneous shape" in text:
+        return ValueError(f"{what} has rows of different lengths: give each as many numbers.")
+    if text.startswith("Expected 2D array"):
+        kind = text.split(" instead")[0]
+        return ValueError(
+            f"{kind} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, X.reshape(1, -1) one row."
+        )
+    if text.startswith("could not convert string to float"):
+        return ValueError(
+            f"{what} holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, "
+            "for example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
+        )
+    if text.startswith("Complex data not supported"):
+        return ValueError("Complex data not supported: give the real and imaginary parts as columns of their own.")
+    return error
+
+
+def check_finite(X: Any, what: str, name: str) -> None:
+    values = X.data if scipy.sparse.issparse(X) else X
+    xp = space_of(values).xp
+    if not xp.isdtype(values.dtype, "real floating"):
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        # one reduction without a temporary; only a bad or overflowing sum earns the closer look
+        if math.isfinite(float(xp.sum(values))):
+            return
+    for start in range(0, values.shape[0], 65_536):
+        part = values[start : min(start + 65_536, values.shape[0]), ...]
+        nan = bool(xp.any(xp.isnan(part)))
+        if not nan and not bool(xp.any(xp.isinf(part))):
+            continue
+        found = "NaN" if nan else "infinity"
+        if what == "y":
+            raise ValueError(f"y contains {found}, which {name} does not take: leave those rows out.")
+        cure = "fill missing values first" if nan else "replace it by NaN and fill it"
+        raise ValueError(
+            f"{what} contains {found}, which {name} does not take: {cure}, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline."
+        )
+
+
+def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None:
+    """A model lives where it was fitted; with `device` given, X is moved there."""
+    here = space_of(X)
+    if here == fitted or getattr(estimator, "device", None) is not None:
+        return
+    raise ValueError(
+        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as "
+        f"those passed to fit(): X lives in {here.describe()}, the model in {fitted.describe()}; pass "
+        f"{fitted.recipe()}, or fit again on arrays of X's kind."
+    )
+
+
+def tamed_weight(sample_weight: Any, n: int) -> tuple[np.ndarray | None, int]:
+    """Sample weights of a fit, where only ratios matter, except that a weight of 3 is three rows: ordinary ones are
+    kept, absurdly large or small ones divided by a power of two, which is the second value."""
+    w = check_weight(sample_weight, n)
+    exponent = 0 if w is None else int(np.frexp(w.max())[1])
+    return (w, 0) if abs(exponent) < TAME else (scaled_weight(w, n, exponent), exponent)
+
+
+def scaled_weight(w: np.ndarray | None, n: int, exponent: int) -> np.ndarray | None:
+    """Weights of rows that join those of a fit, divided by the same power of two."""
+    return w if exponent == 0 else np.ldexp(np.ones(n) if w is None else w, -exponent)
+
+
+def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+    """Sample weights as float64 in NumPy; None stays None (all ones)."""
+    if sample_weight is None:
+        return None
+    if is_number(sample_weight):
+        sample_weight = np.full(n, float(sample_weight))
+    odd = ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
+    try:
+        w = np.asarray(to_numpy(unmasked(sample_weight, "sample_weight")), dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise odd from error
+    if w.ndim != 1 or w.shape[0] != n:
+        raise ValueError(f"'sample_weight' must be one number a row: expected shape ({n},), got {w.shape}.")
+    if not np.all(np.isfinite(w)) or np.any(w < 0):
+        raise odd
+    if not np.any(w > 0):
+        raise ValueError("'sample_weight' is zero on every row: at least one row must count.")
+    return w
+
+
+def read_once(what: str) -> ValueError:
+    return ValueError(
+        f"{what} is a generator or another iterator, which can be read only once, and fitting reads the rows several "
+        "times: pass pilae.scan_blocks(f), where f is the function that makes a new one."
+    )
+
+
+PIXELS = {"float64": 1e60, "float32": 1e12}
+"""Pixels may be so large, and in `fit` the largest as small as the inverse: squares of their sums are made of them."""
+
+
+def check_pixels(X: Array, dtype: str, *, fit: bool = False) -> None:
+    """Images whose largest number can be squared."""
+    xp, high = space_of(X).xp, PIXELS[dtype]
+    largest = max(abs(float(xp.min(X))), abs(float(xp.max(X))))
+    if largest > high or (fit and 0 < largest < 1 / high):
+        raise ValueError(
+            f"The largest pixel is {largest:.0e}, and images are taken in {dtype} from {1 / high:.0e} to {high:.0e}: "
+            "divide them by a unit, for example by numpy.abs(X).max()."
+        )
+
+
+def check_answer(part: Array) -> None:
+    """Outputs that are numbers: rows far beyond those of `fit` can overflow on their way."""
+    xp = space_of(part).xp
+    if isinstance(part, np.ndarray) and part.dtype.kind not in "f":
+        return
+    if not xp.isdtype(part.dtype, "real floating") or math.isfinite(float(xp.sum(part))):
+        return
+    if not bool(xp.all(xp.isfinite(part))):
+        raise ValueError(
+            "X holds numbers so far beyond those of fit that what is made of them overflows: bring them to the units "
+            "of the training rows, or leave those rows out."
+        )

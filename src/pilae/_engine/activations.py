@@ -1,0 +1,61 @@
+"""Activation functions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._arrays import (
+    Array,
+    erf,
+    expit,
+    namespace,
+    overwritten_by_expit,
+    overwritten_by_relu,
+    overwritten_by_tanh,
+    pieces,
+)
+
+
+def _softplus(x: Array) -> Array:
+    xp = namespace(x)
+    return xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def _relu2(x: Array) -> Array:
+    y = overwritten_by_relu(x)
+    y *= y
+    return y
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": overwritten_by_expit,
+    "tanh": overwritten_by_tanh,
+    "relu": overwritten_by_relu,
+    "relu2": _relu2,
+    "sin": lambda x: namespace(x).sin(x),
+    "softplus": _softplus,
+    "swish": lambda x: x * expit(x),
+    "gelu": lambda x: 0.5 * x * (1.0 + erf(x * 0.5**0.5)),
+    "linear": lambda x: x,
+}
+"""Name to function f of the paper's eq (4). Every function keeps the dtype, library and device of its input, and may
+write over it: see `activate`."""
+
+
+def activate(name: str, X: Array, bias: Array | None = None) -> Array:
+    """f(X + bias). X is a product that nobody else holds, and is written over where the library can."""
+    f = ACTIVATIONS[name]
+    if not isinstance(X, np.ndarray):
+        if bias is not None:
+            X += bias
+        return f(X)
+    for part in pieces(X):
+        x = X[part]
+        if bias is not None:
+            x += bias
+        y = f(x)
+        if y is not x:
+            x[...] = y
+    return X

@@ -1,0 +1,143 @@
+"""Centring and scaling of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import Array, space_of, to_numpy
+from .._base.saveable import check_shape, saveable
+
+MILD = 3.0
+"""Means up to so many standard deviations are mild."""
+
+RANGE = {"float64": 200, "float32": 40}
+"""Columns of a size between 2**-200 and 2**200 are taken as they come: fits make fourth powers of it. Of float32 blocks
+squares are added up in float32."""
+
+
+class Extent:
+    """The lowest and the highest number in each column."""
+
+    def __init__(self, d: int) -> None:
+        self.low, self.high = np.full(d, np.inf), np.full(d, -np.inf)
+
+    @property
+    def size(self) -> np.ndarray:
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def add(self, X: Array) -> None:
+        xp = space_of(X).xp
+        self.low = np.minimum(self.low, to_numpy(xp.min(X, axis=0)))
+        self.high = np.maximum(self.high, to_numpy(xp.max(X, axis=0)))
+
+    def merge(self, other: Extent) -> None:
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+
+
+def gauge_for(extent: Extent, dtype: str, input_scaling: str) -> np.ndarray:
+    """Exponents of two that bring columns of absurd size to about 1, so that no square overflows or vanishes.
+
+    Powers of two are exact. Where columns are standardised each can have its own and the model is the same; otherwise
+    all get the same one, unless the columns are too far apart for that.
+    """
+    size, varies = extent.size, extent.high > extent.low
+    exponents = np.where(size > 0, np.frexp(size)[1], 0)
+    if input_scaling not in ("standard", "asinh") and varies.any():
+        top = int(exponents[size > 0].max())
+        if top - int(exponents[varies].min()) <= RANGE[dtype]:
+            return np.full(len(size), -top)
+        if input_scaling == "none":
+            raise columns_too_far_apart(float(size[varies].min()), float(size.max()), dtype)
+    return -exponents
+
+
+def own_gauge(extent: Extent) -> np.ndarray | None:
+    """The gauge of standardised columns in float64; None where they need none."""
+    limit, size = 2.0 ** RANGE["float64"], extent.size
+    absurd = (size > limit) | ((size > 0) & (size < 1 / limit))
+    return gauge_for(extent, "float64", "standard") if absurd.any() else None
+
+
+@saveable
+@dataclass
+class Scaling:
+    """(x - mean) / scale per column; columns that do not vary become zero."""
+
+    mean: Array
+    inverse: Array
+    """1 / scale, or 0 for a constant column."""
+
+    @classmethod
+    def standard(cls, mean: Array, variance: Array, least: Array | None = None) -> Scaling:
+        """To unit variance; no column is stretched by more than 1 / `least` (one number a column)."""
+        xp = space_of(mean).xp
+        if least is not None:
+            variance = xp.where(variance > 0, xp.maximum(variance, least**2), variance)
+        alive = variance > 0
+        return cls(
+            mean,
+            xp.where(
+                alive,
+                1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))),
+                xp.zeros_like(variance),
+            ),
+        )
+
+    @classmethod
+    def centring(cls, mean: Array) -> Scaling:
+        return Centring(mean, space_of(mean).xp.ones_like(mean))
+
+    def check_shapes(self, columns: int) -> None:
+        check_shape(self.mean, columns)
+        check_shape(self.inverse, columns)
+
+    def is_mild(self) -> bool:
+        """Whether means are of the size of the spread, so that taking them off after a product loses no digits."""
+        xp = space_of(self.mean).xp
+        return float(xp.max(xp.abs(self.mean) * self.inverse)) < MILD
+
+    def __call__(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
+
+    def undo(self, X: Array) -> Array:
+        xp = space_of(X).xp
+        scale = xp.where(
+            self.inverse > 0,
+            1.0 / xp.where(self.inverse > 0, self.inverse, xp.ones_like(self.inverse)),
+            self.inverse,
+        )
+        return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
+
+
+@saveable
+@dataclass
+class Centring(Scaling):
+    """x - mean."""
+
+    def is_mild(self) -> bool:
+        return False  # it does not know the spread
+
+
+@saveable
+@dataclass
+class Squash(Scaling):
+    """asinh((x - mean) / scale): linear for ordinary values, logarithmic for the far ones of heavy-tailed columns."""
+
+    def is_mild(self) -> bool:
+        return False
+
+    def __call__(self, X: Array) -> Array:
+        return space_of(X).xp.asinh(super().__call__(X))
+
+    def undo(self, X: Array) -> Array:
+        return super().undo(space_of(X).xp.sinh(X))
+
+
+def columns_too_far_apart(smallest: float, largest: float, dtype: str) -> ValueError:
+    return ValueError(
+        f"The columns of X are as small as {smallest:.0e} and as large as {largest:.0e}, too far apart for {dtype} "
+        "with input_scaling='none': use input_scaling='standard', or bring the columns to one scale."
+    )

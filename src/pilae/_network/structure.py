@@ -1,0 +1,145 @@
+"""Rules for the shape of a network: widths, depth, input scaling."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays import to_numpy
+from .._base.scalars import is_integer
+
+DECAY = 0.9
+"""beta of eq (19): the paper's 784-705-634."""
+
+RECONSTRUCTION_TARGET = 1e-3
+"""width="auto": relative squared reconstruction error at which a layer is wide enough."""
+
+RANK_TOLERANCE = 0.01
+"""growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
+
+HEAD_WIDTH_LIMIT = 5000
+"""The widest head that head_width="auto" considers."""
+
+COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
+"""How far distinct rows are counted exactly; beyond, their number is estimated."""
+
+
+FORMULA = (-522.949, 4.28098, 0.593006, -0.00300598, -3.85665e-05)
+"""theta of eq (31), refitted on the paper's eleven data sets by experiments/fit_formula.py."""
+
+FORMULA_RANKS, FORMULA_ROWS = (6, 970), (250, 10_000)
+"""The ranks and numbers of rows it was fitted on."""
+
+
+class Plan(NamedTuple):
+    """What to build on rows: everything the search decides except widths and the output ridge."""
+
+    input_scaling: str = "none"
+    depth: int = 0
+    head: str = "shln"
+    neurons: str = "rows"
+    encoder_ridge: float = 1.0
+    activation: str = "relu"
+    direct: bool = False
+    skip: bool = False
+    branches: int = 1
+
+
+def listed_widths(width: Any) -> list[int] | None:
+    """The widths of a network given as a list; None for a rule."""
+    if isinstance(width, (list, np.ndarray)) or (isinstance(width, tuple) and not isinstance(width[0], str)):
+        return [int(p) for p in width]
+    return None
+
+
+def layer_width(rule: Any, layer: int, d: int, rank: int) -> int:
+    """Neurons of autoencoder number `layer` (from 0) on an input of d columns and the given rank.
+
+    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 unless ("rank", alpha) is given; "decay" is eq (19),
+    p = beta d, with beta 0.9 unless ("decay", beta) is given. That is the most for "auto" and ("error", target), which
+    are cut down to what the reconstruction needs (see `error_target`).
+    """
+    listed = listed_widths(rule)
+    if listed is not None:
+        return listed[layer]
+    if is_integer(rule):
+        return int(rule)
+    given = isinstance(rule, tuple) and rule[0] != "error"
+    name, factor = rule if given else (rule, 0.0 if rule == "rank" else DECAY)
+    p = rank + factor * (d - rank) if name == "rank" else factor * d
+    return max(1, int(p))
+
+
+def error_target(rule: Any) -> float | None:
+    """The reconstruction error that beta of eq (19) is found from; None for rules that do not look at it."""
+    if isinstance(rule, tuple) and rule[0] == "error":
+        return float(rule[1])
+    return RECONSTRUCTION_TARGET if isinstance(rule, str) and rule == "auto" else None
+
+
+def width_bound(rule: Any, d: int) -> int:
+    """The most neurons any layer of this rule can have on d input columns."""
+    listed = listed_widths(rule)
+    if listed is not None:
+        return max(listed)
+    return int(rule) if is_integer(rule) else d
+
+
+def needs_rank(rule: Any) -> bool:
+    return listed_widths(rule) is None and (rule == "rank" or (isinstance(rule, tuple) and rule[0] == "rank"))
+
+
+def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
+    """The paper's stop: ||H^+ H - I||^2 < eps. H^+ H is a projector of rank r, so the norm is exactly N - r."""
+    tolerance = RANK_TOLERANCE if isinstance(growth, str) else float(growth)
+    return n_rows - rank <= tolerance * n_rows
+
+
+def widest_head(distinct_rows: float) -> int:
+    """The widest head that head_width="auto" considers.
+
+    Half the distinct rows, of fewer than 700 only a third (rows that are neurons choose nothing, and some must), and
+    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most 5,000.
+    """
+    share = min(max(distinct_rows / 3, distinct_rows - 350), distinct_rows / 2)
+    return max(1, int(min(share, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
+
+
+def formula_width(rank: int, n_rows: int, available: int) -> int:
+    """head_width="formula": P(r, N) of eq (31), and where it is not positive the rank, eq (30) with alpha 0.
+
+    Outside the range of the data it was fitted on the formula means little (at 60,000 rows it is far below zero), so
+    then it warns and says what it used.
+    """
+    theta = FORMULA
+    p = math.ceil(theta[0] + theta[1] * rank + theta[2] * n_rows + theta[3] * rank**2 + theta[4] * n_rows**2)
+    width = min(p if p > 0 else max(1, rank), available)
+    inside = FORMULA_RANKS[0] <= rank <= FORMULA_RANKS[1] and FORMULA_ROWS[0] <= n_rows <= FORMULA_ROWS[1]
+    if not inside or width == available:
+        warnings.warn(
+            f"head_width='formula' was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
+            f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} distinct rows it gives {p}, and {width} is used. "
+            "head_width='auto' chooses by leave-one-out instead.",
+            UserWarning,
+            stacklevel=6,  # the line that called fit
+        )
+    return width
+
+
+def scaling_rule(input_scaling: str, variance: Any) -> str:
+    """input_scaling where nothing is searched; variance is that of the columns."""
+    if input_scaling != "auto":
+        return input_scaling
+    return "standard" if wants_standardising(to_numpy(variance)) else "none"
+
+
+def wants_standardising(variance: np.ndarray) -> bool:
+    """input_scaling="auto": standardise unless the columns share one scale, as pixels and embeddings do.
+
+    They share one when the median standard deviation of the columns that vary is at least a tenth of the largest.
+    """
+    spread = np.sqrt(variance[variance > 0])
+    return bool(spread.size) and float(np.median(spread)) < 0.1 * float(spread.max())

@@ -1,0 +1,1 @@
+"""Files of mixed columns: read cell by cell, their columns turned into numbers."""
