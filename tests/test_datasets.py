@@ -14,7 +14,9 @@ import scipy.sparse
 import sklearn.datasets
 
 from pilae import datasets
-from pilae.datasets import Expected
+from pilae.datasets import checksum
+from pilae.datasets.formats import Parts, read_idx, read_norb, read_svhn, read_text
+from pilae.datasets.sets import SETS
 
 RNG = np.random.default_rng(0)
 IMAGES, LABELS = RNG.integers(0, 256, (6, 28, 28), dtype=np.uint8), np.array([0, 1, 2, 2, 1, 0], dtype=np.uint8)
@@ -22,7 +24,8 @@ IMAGES, LABELS = RNG.integers(0, 256, (6, 28, 28), dtype=np.uint8), np.array([0,
 
 def expect(monkeypatch, name, shape, n_test, classes):
     """Let `load` expect a small set."""
-    monkeypatch.setitem(datasets.EXPECTED, name, Expected("Small", shape, n_test, classes))
+    small = SETS[name]._replace(title="Small", shape=shape, n_test=n_test, classes=classes)
+    monkeypatch.setitem(SETS, name, small)
 
 
 def idx_bytes(array):
@@ -64,15 +67,15 @@ def offline(monkeypatch):
 def test_idx(tmp_path):
     path = tmp_path / "images"
     path.write_bytes(idx_bytes(IMAGES))
-    np.testing.assert_array_equal(datasets.read_idx(path), IMAGES)
+    np.testing.assert_array_equal(read_idx(path), IMAGES)
     path.write_bytes(gzip.compress(idx_bytes(IMAGES)))
-    np.testing.assert_array_equal(datasets.read_idx(path), IMAGES)
+    np.testing.assert_array_equal(read_idx(path), IMAGES)
     path.write_bytes(struct.pack(">BBBBI3i", 0, 0, 12, 1, 3, 1, -2, 70000))
-    np.testing.assert_array_equal(datasets.read_idx(path), [1, -2, 70000])
-    assert datasets.read_idx(path).dtype == np.int32
+    np.testing.assert_array_equal(read_idx(path), [1, -2, 70000])
+    assert read_idx(path).dtype == np.int32
 
 
-@pytest.mark.parametrize("read", [datasets.read_idx, datasets.read_norb])
+@pytest.mark.parametrize("read", [read_idx, read_norb])
 @pytest.mark.parametrize("content", [b"", b"\0\0", b"PK\3\4 and more bytes", b"\0\0\7\1\0\0\0\0"])
 def test_a_file_of_another_kind_is_refused(tmp_path, read, content):
     (tmp_path / "file").write_bytes(content)
@@ -80,9 +83,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path, read, content):
         read(tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("read", "content"), [(datasets.read_idx, idx_bytes(IMAGES)), (datasets.read_norb, norb_bytes(IMAGES))]
-)
+@pytest.mark.parametrize(("read", "content"), [(read_idx, idx_bytes(IMAGES)), (read_norb, norb_bytes(IMAGES))])
 def test_a_file_of_another_length_is_refused(tmp_path, read, content):
     path = tmp_path / "file"
     for wrong in (content[:-1], content + b"\0", content[:14]):
@@ -101,7 +102,7 @@ def test_norb(tmp_path):
     categories = np.array([0, 4, 1, 2, 3], dtype=np.int32)
     for array in (pairs, categories):
         (tmp_path / "file.mat").write_bytes(norb_bytes(array))
-        read = datasets.read_norb(tmp_path / "file.mat")
+        read = read_norb(tmp_path / "file.mat")
         np.testing.assert_array_equal(read, array, strict=True)
 
 
@@ -131,16 +132,16 @@ def test_svhn(tmp_path, monkeypatch):
 
     scipy.io.savemat(tmp_path / "train_32x32.mat", {"X": np.zeros((2, 2))})
     with pytest.raises(ValueError, match="holds no variable 'y'"):
-        datasets.read_svhn(tmp_path / "train_32x32.mat")
+        read_svhn(tmp_path / "train_32x32.mat")
     (tmp_path / "train_32x32.mat").write_bytes(b"<html>not found</html>" * 20)
     with pytest.raises(ValueError, match="cannot be read as a Matlab file"):
-        datasets.read_svhn(tmp_path / "train_32x32.mat")
+        read_svhn(tmp_path / "train_32x32.mat")
 
 
 def test_text_is_read_strictly(tmp_path):
     path = tmp_path / "rows.data"
     path.write_text("1, ?, 3., a\n\n4,  5,-6e1, b\n")
-    X, y = datasets.read_text(path, label=-1, separator=",")
+    X, y = read_text(path, label=-1, separator=",")
     np.testing.assert_array_equal(X, np.array([[1, np.nan, 3], [4, 5, -60]], dtype=np.float32), strict=True)
     assert y.tolist() == ["a", "b"]
     for text, sentence in (
@@ -151,7 +152,7 @@ def test_text_is_read_strictly(tmp_path):
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=sentence):
-            datasets.read_text(path)
+            read_text(path)
 
 
 HEADINGS = "BRICKFACE,SKY\n\nCOL,ROW\n\n;;; numbers\n"
@@ -226,7 +227,7 @@ def test_tables_from_text_equal_those_from_npz(tmp_path, monkeypatch, name, pack
     assert (text.X_test is None) == (n_test == 0)
 
     arrays = {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]} if n_test else {"X": X, "y": y}
-    [stem] = datasets.NPZ.get(name, (name,))
+    [stem] = SETS[name].npz or (name,)
     np.savez(tmp_path / f"{stem}.npz", **arrays)
     binary = datasets.load(name, tmp_path, openml=False)
     assert binary.source == f"{stem}.npz"
@@ -260,18 +261,18 @@ def test_the_same_arrays_from_idx_and_npz(tmp_path, small_mnist, monkeypatch):
 
 
 def test_the_checksum_sees_values_shapes_and_types():
-    parts = datasets.Parts(IMAGES, LABELS)
+    parts = Parts(IMAGES, LABELS)
     others = [
-        datasets.Parts(IMAGES[::-1], LABELS),
-        datasets.Parts(IMAGES.reshape(6, -1), LABELS),
-        datasets.Parts(IMAGES, LABELS.astype(np.int64)),
-        datasets.Parts(IMAGES, LABELS.astype(str)),
-        datasets.Parts(IMAGES, LABELS, IMAGES, LABELS),
+        Parts(IMAGES[::-1], LABELS),
+        Parts(IMAGES.reshape(6, -1), LABELS),
+        Parts(IMAGES, LABELS.astype(np.int64)),
+        Parts(IMAGES, LABELS.astype(str)),
+        Parts(IMAGES, LABELS, IMAGES, LABELS),
     ]
-    sums = [datasets.checksum(p) for p in (parts, *others)]
+    sums = [checksum(p) for p in (parts, *others)]
     assert len(set(sums)) == len(sums)
-    big_endian = datasets.Parts(np.asfortranarray(IMAGES), LABELS.astype(">i8"))
-    assert datasets.checksum(big_endian) == sums[3]
+    big_endian = Parts(np.asfortranarray(IMAGES), LABELS.astype(">i8"))
+    assert checksum(big_endian) == sums[3]
 
 
 def test_fashion_mnist_is_never_read_as_mnist(tmp_path, small_mnist):
@@ -331,18 +332,17 @@ def test_a_missing_set_says_where_to_get_it(tmp_path, offline, name):
     assert "(no such folder)" in sentence
     assert ".npz" in sentence
     assert "://" in sentence or "load('" in sentence
-    assert ("no network" in sentence) == (name in datasets.OPENML)
-    assert all(file in sentence for file in (datasets.OFFICIAL[name].files if name in datasets.OFFICIAL else ()))
+    assert ("no network" in sentence) == (SETS[name].openml is not None)
+    assert all(file in sentence for file in SETS[name].files)
     assert "\n" not in sentence
     with pytest.raises(FileNotFoundError, match="PILAE_DATA is not set"):
         datasets.load(name, openml=False)
 
 
-def test_the_tables_name_the_same_sets():
-    assert set(datasets.ADDRESS) == set(datasets.NAMES)
-    for table in (datasets.OFFICIAL, datasets.OPENML, datasets.NPZ, datasets.LABELS, datasets.TARGET):
-        assert set(table) <= set(datasets.NAMES)
-    assert set(datasets.IN_ORDER) <= set(datasets.OPENML)
+def test_what_is_known_of_a_set_fits_together():
+    for known in SETS.values():
+        assert (known.read is None) == (not known.files)
+        assert known.openml is not None or not known.openml_in_order
 
 
 def test_unknown_name():

@@ -235,7 +235,7 @@ def test_arrays_that_are_not_what_they_say(tmp_path, data, sentence):
 def test_no_pickle_is_loaded(tmp_path):
     mark = tmp_path / "mark"
     data = pickle.dumps(np.array([Touch(mark)], dtype=object))
-    with pytest.raises(TableError, match="holds object"):
+    with pytest.raises(TableError, match="holds Python objects"):
         rows_of(tmp_path / "t.npz", saying("|O", (1,), data))
     assert not mark.exists()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import io
 import json
 import math
@@ -22,6 +21,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
 from . import save
+from ._base.extras import extra
 from ._base.progress import Progress
 from ._base.whole import whole_file
 from ._data.sources import scan_blocks
@@ -491,8 +491,7 @@ def _scored(
 def _need_for_reports() -> None:
     """Before hours of work, not after."""
     for package in ("matplotlib", "jinja2"):
-        if importlib.util.find_spec(package) is None:
-            raise ImportError(f"A report needs {package}; install it with: pip install 'pilae[report]'")
+        extra(package, "report", "A report")
 
 
 def _check_output(path: str, read: str | None = None) -> None:

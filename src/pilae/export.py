@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import solve_triangular, to_numpy
+from ._base.extras import extra
 from ._base.whole import whole_file
 from ._engine.scaling import Scaling, Squash
 from ._network.head import Calibration, EstimatorHead, Hidden, LinearHead
@@ -294,10 +295,8 @@ class OnnxMixin:
 def onnx_model(model: Any, dtype: str = "float64") -> Any:
     """The model as an ONNX ModelProto with input "X" and outputs "label" and "probabilities", "prediction" or
     "features"."""
-    try:
-        from onnx import TensorProto, checker, helper
-    except ImportError as error:
-        raise ImportError("ONNX export needs onnx; install it with: pip install 'pilae[onnx]'") from error
+    onnx = extra("onnx", "onnx", "ONNX export")
+    TensorProto, checker, helper = onnx.TensorProto, onnx.checker, onnx.helper
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
     graph = Graph(dtype)
@@ -342,14 +341,12 @@ def to_onnx(model: Any, path: str | os.PathLike, dtype: str = "float64") -> None
 
 def register() -> None:
     """Teach skl2onnx to convert pilae's estimators within pipelines. Called once; skl2onnx must be installed."""
-    try:
-        from skl2onnx import update_registered_converter
-        from skl2onnx.common.shape_calculator import (
-            calculate_linear_classifier_output_shapes,
-            calculate_linear_regressor_output_shapes,
-        )
-    except ImportError as error:
-        raise ImportError("Converting pipelines needs skl2onnx; install it with: pip install 'pilae[onnx]'") from error
+    skl2onnx = extra("skl2onnx", "onnx", "Converting pipelines")
+    from skl2onnx.common.shape_calculator import (
+        calculate_linear_classifier_output_shapes,
+        calculate_linear_regressor_output_shapes,
+    )
+
     options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
     ways: dict[str, tuple[Any, Any, Any]] = {
         "classifier": (calculate_linear_classifier_output_shapes, _classified, options),
@@ -358,7 +355,7 @@ def register() -> None:
     }
     for cls, kind in OnnxMixin.kinds.items():
         shapes, build, allowed = ways[kind]
-        update_registered_converter(cls, f"Pilae{cls.__name__}", shapes, _converter(build), options=allowed)
+        skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", shapes, _converter(build), options=allowed)
 
 
 def _transformer_shape(operator: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import to_numpy
+from ._base.extras import extra
 from ._engine.linalg import rank_cutoff
 from ._engine.loo import WidthPath
 
@@ -30,11 +31,7 @@ class _Display:
 
     def _axis(self, ax: Any) -> Any:
         if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise ImportError("Plots need matplotlib; install it with: pip install 'pilae[report]'") from error
-            _, ax = plt.subplots(layout="constrained")
+            _, ax = extra("matplotlib.pyplot", "report", "A plot").subplots(layout="constrained")
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure
         return ax

@@ -27,6 +27,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._arrays import NUMPY, Space, is_foreign, to_numpy
+from ._arrays.npy import claimed_array
+from ._base.extras import extra
 from ._base.saveable import KINDS
 from ._base.whole import whole_file
 
@@ -512,22 +514,12 @@ class _Reader:
 
 def _array_of(data: bytes) -> np.ndarray:
     """The array of a `.npy` member."""
-    shape, fortran, dtype, offset = _claims(data)
+    file = io.BytesIO(data)
+    shape, fortran, dtype = claimed_array(file, len(data))
     if dtype.kind not in "biufUSmM":
         raise ValueError(f"an array has dtype {dtype}")
     order: Any = "F" if fortran else "C"
-    return np.ndarray(shape, dtype, data, offset, order=order).copy(order=order)
-
-
-def _claims(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """(shape, Fortran order, dtype, offset) of a `.npy` member, which must have exactly the bytes they claim."""
-    file = io.BytesIO(data)
-    major, _ = np.lib.format.read_magic(file)
-    read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}[major]
-    shape, fortran, dtype = read(file)
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError("an array is not what its member says")
-    return shape, fortran, dtype, file.tell()
+    return np.ndarray(shape, dtype, data, file.tell(), order=order).copy(order=order)
 
 
 def _check_estimator(data: bytes) -> None:
@@ -538,14 +530,11 @@ def _check_estimator(data: bytes) -> None:
             if name == "schema.json" and any(word in _bytes_of(archive, name) for word in CRASHING):
                 raise ValueError("support vector machines cannot be loaded safely")
             if name.endswith(".npy"):
-                _claims(_bytes_of(archive, name))
+                member = _bytes_of(archive, name)
+                claimed_array(io.BytesIO(member), len(member))
             elif name.endswith(".npz"):
                 _check_estimator(_bytes_of(archive, name))
 
 
 def _skops(what: str) -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(f"{what} needs skops; install it with: pip install 'pilae[save]'") from error
-    return skops.io
+    return extra("skops.io", "save", what)

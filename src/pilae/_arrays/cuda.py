@@ -16,7 +16,7 @@ Array = Any
 SENT_BYTES = 2**20
 """Arrays of at least so many bytes go to a CUDA device through pinned memory."""
 
-SENT_PIECE = 2**25
+PINNED_BYTES = 2**25
 """Bytes of a pinned buffer."""
 
 
@@ -35,7 +35,7 @@ class Sender:
         import torch
 
         self.device, self.stream, self.lock = device, torch.cuda.Stream(device), threading.Lock()
-        self.buffers = [torch.empty(SENT_PIECE, dtype=torch.uint8).pin_memory() for _ in range(2)]
+        self.buffers = [torch.empty(PINNED_BYTES, dtype=torch.uint8).pin_memory() for _ in range(2)]
         self.sent = [torch.cuda.Event() for _ in range(2)]
 
     def __call__(self, x: np.ndarray) -> tuple[Array, Callable[[], None]]:
@@ -51,8 +51,8 @@ class Sender:
         with self.lock, torch.cuda.stream(self.stream):
             there = torch.empty(source.shape, dtype=source.dtype, device=self.device)
             target = there.view(-1).view(torch.uint8)
-            for k, start in enumerate(range(0, len(flat), SENT_PIECE)):
-                part = flat[start : start + SENT_PIECE]
+            for k, start in enumerate(range(0, len(flat), PINNED_BYTES)):
+                part = flat[start : start + PINNED_BYTES]
                 buffer, sent = self.buffers[k % 2][: len(part)], self.sent[k % 2]
                 sent.synchronize()
                 buffer.copy_(part)

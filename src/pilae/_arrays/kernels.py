@@ -21,7 +21,7 @@ GRAM_COLUMNS = 256
 SQUARED_ROWS = 128
 """Rows whose squares are added in their own dtype before they join a float64 sum."""
 
-PIECE = 2**16
+CACHED_NUMBERS = 2**16
 """Numbers worked on at once where several steps follow one another: they stay in the processor's cache."""
 
 
@@ -98,7 +98,7 @@ def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
 
 def pieces(x: np.ndarray) -> Iterator[slice]:
     """Slices of the rows of x small enough to stay in the processor's cache."""
-    step = max(1, PIECE // max(1, x.shape[1]))
+    step = max(1, CACHED_NUMBERS // max(1, x.shape[1]))
     return (slice(start, start + step) for start in range(0, x.shape[0], step))
 
 

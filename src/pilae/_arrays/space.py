@@ -9,6 +9,7 @@ import array_api_compat as compat
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
 
+from .._base.extras import extra
 from .cuda import SENT_BYTES, fast_at_float64, sender
 
 Array = Any
@@ -111,11 +112,9 @@ def space_for(x: Any, device: str | None) -> Space:
     here = space_of(x)
     if device is None or str(here.device) == device:
         return here
-    try:
-        import torch
-        from array_api_compat import torch as torch_namespace
-    except ImportError as error:
-        raise ImportError(f"device={device!r} needs PyTorch; install it with: pip install 'pilae[torch]'") from error
+    torch = extra("torch", "torch", f"device={device!r}")
+    from array_api_compat import torch as torch_namespace
+
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

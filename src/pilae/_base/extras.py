@@ -7,7 +7,7 @@ from typing import Any
 
 
 def extra(module: str, name: str, what: str) -> Any:
-    """An optional module, or the sentence that says how to get it."""
+    """An optional module, of the extra `name`, or the sentence that says what needs it and how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -15,7 +15,7 @@ import scipy.sparse
 from .._arrays import NUMPY, Array, Space, sender
 from .._base.progress import Progress
 from .pieces import Piece, check_piece, check_piece_targets, check_piece_weight, codes_of, label_masses, need_target
-from .rows import Block, Rows, counting, indicators
+from .rows import Block, Rows, counting, indicators, unit_of
 from .sources import Source
 
 
@@ -169,7 +169,7 @@ class Stream(Rows):
         elif self.real:
             Z = np.asarray(need_target(piece), dtype=np.float64).reshape(int(X.shape[0]), -1)
             Z = self.space.asarray(Z, self.dtype)
-        unit = None if w is None else np.minimum(w, 1.0)
+        unit = unit_of(w)
         if self.factor is not None and codes is not None:
             c = self.factor[codes]
             w, unit = (c if w is None else w * c), (c if unit is None else unit * c)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, full_products, namespace, solve_triangular, space_of, to_numpy
+from .._arrays import Array, dtype_name, full_products, namespace, solve_triangular, space_of, to_numpy
 from .._base.saveable import saveable
 from .linalg import eigen_nonnegative, ridge_factor
 
@@ -38,7 +38,7 @@ TIE = 0.01
 COLUMNS_AN_OUTPUT = 200
 """A running sum for one output costs about as much as a product with this many columns."""
 
-PIECE = 128
+PATH_COLUMNS = 128
 """Columns of a triangle multiplied at once, at least."""
 
 CACHED_BYTES = 2**20
@@ -211,7 +211,7 @@ def _fits_and_leverages(
 
 
 def _least_left(F: Array) -> float:
-    return LEAST_LEFT[str(F.dtype).split(".")[-1]]
+    return LEAST_LEFT[dtype_name(F)]
 
 
 def ridge_grid(smallest: float) -> list[float]:
@@ -329,7 +329,7 @@ def _by_products(c: Array, first: int) -> Nested:
     xp = namespace(c)
     p = int(c.shape[0])
     triangle, lengths = xp.triu(c @ c.mT, k=1), xp.sum(c * c, axis=1)
-    edges = [*range(0, p, max(PIECE, p // 8)), p]
+    edges = [*range(0, p, max(PATH_COLUMNS, p // 8)), p]
 
     def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
         known, factor = _left(q, unit, mean, first)

@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from .._arrays import Array, as_labels, float_name, space_for, space_of, to_numpy
+from .._arrays import Array, as_labels, dtype_name, float_name, space_for, space_of, to_numpy
 from .._base.progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
@@ -32,7 +32,7 @@ from .._base.whole import at_one_moment, whole_fit, whole_update
 from .._data.check import TAME, check_weight, check_X, scaled_weight, tamed_weight
 from .._data.dask import accuracy, is_dask, lazy_on_dask, r2
 from .._data.opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
-from .._data.rows import Rows
+from .._data.rows import Rows, unit_of
 from .._data.sources import Source
 from .._data.targets import (
     all_classes,
@@ -433,7 +433,7 @@ default="auto"
     dtype : {None, "float32", "float64"}, default=None
         Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
     block_rows : int or "auto", default="auto"
-        Rows read at a time; "auto" keeps a block within 64 MiB.
+        Rows read at a time; "auto" keeps a block within 128 MiB.
     keep_statistics : bool, default=True
         Keep the sums behind the output layer (`head_.output.moments`).
     random_state : int, RandomState instance or None, default=None
@@ -674,8 +674,7 @@ default="auto"
             known = self.classes_ if wider is None else wider.classes
             codes = class_numbers(labels, known)
             rows.codes, rows.n_classes = codes, len(known)
-        rows.unit = None if w is None else np.minimum(w, 1.0)
-        rows.weight = w
+        rows.weight, rows.unit = w, unit_of(w)
         if isinstance(self.class_weight, dict):
             if self.multilabel_:
                 raise weights_of_labels()
@@ -726,7 +725,7 @@ default="auto"
 
     def _weights(self, classes, codes, multilabel, w):
         """Row weights with class weights, and the weight that leaving one row out takes away."""
-        unit = None if w is None else np.minimum(w, 1.0)
+        unit = unit_of(w)
         if self.class_weight is None:
             return w, unit
         if multilabel:
@@ -965,7 +964,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
                 space_for(X, self.device),
                 targets=Y,
                 weight=w,
-                unit=None if w is None else np.minimum(w, 1.0),
+                unit=unit_of(w),
                 block_rows=self.block_rows,
                 dtype=self.dtype,
                 progress=Progress(self.verbose),
@@ -1038,7 +1037,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
             return stream, None
         rows = rows_to_ask(self, X, "partial_fit")
         w = self._later_weight(sample_weight, rows.n)
-        rows.weight, rows.unit = w, None if w is None else np.minimum(w, 1.0)
+        rows.weight, rows.unit = w, unit_of(w)
         rows.targets, _ = check_targets(self, y, rows.n, rows.dtype)
         if rows.targets.shape[1] != self.n_outputs:
             raise ValueError(f"y has {rows.targets.shape[1]} columns, but the model was fitted on {self.n_outputs}.")
@@ -1085,7 +1084,7 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
             raise ValueError(f"'coverage' must be a number between 0 and 1. Got {coverage!r} instead.")
         centre = self._scores(X, "predict_interval")
         space = space_of(centre)
-        half = space.asarray(residual_quantiles(head.output.loo, coverage), str(centre.dtype).split(".")[-1])
+        half = space.asarray(residual_quantiles(head.output.loo, coverage), dtype_name(centre))
         ends = space.xp.stack([centre - half, centre + half], axis=-1)
         return ends[:, 0, :] if self.flat_ else ends
 

@@ -212,7 +212,7 @@ default="auto"
     dtype : {None, "float32", "float64"}, default=None
         Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
     block_rows : int or "auto", default="auto"
-        Rows read at a time; "auto" keeps a block within 64 MiB.
+        Rows read at a time; "auto" keeps a block within 128 MiB.
     random_state : int, RandomState instance or None, default=None
         Seed of the hash; None counts as 0.
     verbose : int, default=0

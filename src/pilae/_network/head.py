@@ -15,7 +15,18 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from .._arrays import Array, cholesky, contiguous, expit, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
+from .._arrays import (
+    Array,
+    cholesky,
+    contiguous,
+    dtype_name,
+    expit,
+    namespace,
+    plus_diagonal,
+    solve_triangular,
+    space_of,
+    to_numpy,
+)
 from .._base.saveable import check_shape, saveable
 from .._data.rows import Block, Rows
 from .._engine.activations import activate
@@ -506,7 +517,7 @@ class Calibration:
         logits = self.temperature * scores
         if self.weights is None:
             return _softmax(logits)
-        kind = str(scores.dtype).split(".")[-1]
+        kind = dtype_name(scores)
         P = _softmax(logits @ space.asarray(self.weights, kind) + space.asarray(self.bias, kind))
         plain = _softmax(logits)
         columns = xp.arange(P.shape[1], device=space.device)[None, :]

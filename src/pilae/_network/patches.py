@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, Space, contiguous, namespace, space_of, take_rows, to_numpy
+from .._arrays import Array, Space, contiguous, dtype_name, namespace, space_of, take_rows, to_numpy
 from .._base.saveable import saveable
 from .._data.check import check_pixels
 from .._data.keys import row_keys
@@ -184,7 +184,7 @@ def fit_patches(
         contrast = max(stage.contrast, LEAST_CONTRAST) * variance if variance > 0 else 1.0
     chosen = _different(raw, 3 * stage.filters, seed, rng)
     P, _ = normalised(raw, contrast)
-    dtype = str(P.dtype).split(".")[-1]
+    dtype = dtype_name(P)
     moments = Moments(space)
     for part in _parts(P):
         moments.add(part)
@@ -271,7 +271,7 @@ def _decoded(P: Array, weights: Array, bias: Array, space: Space) -> tuple[Array
     for part in _parts(P):
         moments.add(activate("relu", part @ weights, bias), part, scratch=True)
     G, C = moments.gram(centred=True), moments.cross(centred=True)
-    decoder, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, str(P.dtype).split(".")[-1])
+    decoder, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, dtype_name(P))
     W_d = space.asarray(decoder, "float64")
     total = float(xp.sum(moments.variance_b())) * moments.weight
     left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))

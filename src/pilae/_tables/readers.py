@@ -21,6 +21,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from .._arrays.npy import claimed_array
+from .._base.extras import extra
+
 MOST_COLUMNS = 100_000
 LONGEST_LINE = 16 * 2**20
 """Characters of a line or a quoted cell."""
@@ -259,12 +262,9 @@ def parquet_frames(path: str, rows: int) -> Iterator[Any]:
 
 def parquet_file(path: str) -> Any:
     """The file, its metadata read."""
+    parquet, pyarrow = (extra(name, "parquet", "Reading Parquet") for name in ("pyarrow.parquet", "pyarrow"))
     try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError("Reading Parquet needs pyarrow; install it with: pip install 'pilae[parquet]'") from error
-    try:
-        return pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        return parquet.ParquetFile(path, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError) as error:
         raise TableError(f"{path} cannot be read as Parquet: {said(error)}.") from error
 
@@ -524,16 +524,13 @@ def _npy(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     """One array, if it is as large as it says; memory is taken only then."""
     file: Any
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"{shortened(member.filename)} is in an .npy format of later days")
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(file)
+        try:
+            shape, fortran, dtype = claimed_array(file, member.file_size)
+        except Exception as error:  # NumPy's parser of headers raises many
+            raise ValueError(f"{shortened(member.filename)}: {error}") from error
         size = math.prod(shape) * dtype.itemsize
         if dtype.kind not in NPZ_KINDS or not dtype.itemsize:
             raise ValueError(f"{shortened(member.filename)} holds {dtype}, not numbers, text or dates")
-        if min(shape, default=0) < 0 or size != member.file_size - file.tell():
-            raise ValueError(f"{shortened(member.filename)} is not as long as its shape {shape} says")
         data, there = np.empty(size, dtype=np.uint8), 0
         while there < size:  # never more than that, whatever the archive would unpack
             count = file.readinto(data[there : there + 2**20].data)

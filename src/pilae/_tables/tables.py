@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from .._base.extras import extra
 from .._base.saveable import saveable
 from .._data.keys import mix
 from .readers import (
@@ -282,11 +283,7 @@ class TableFile:
 
 
 def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("Reading tables needs pandas; install it with: pip install 'pilae[table]'") from error
-    return pandas
+    return extra("pandas", "table", "Reading tables")
 
 
 def _is_number(column: Any) -> bool:
@@ -465,13 +462,8 @@ def _has_zones(column: Any) -> bool:
 
 
 def _vectorizer(seed: int) -> Any:
-    try:
-        from skrub import StringEncoder, TableVectorizer
-    except ImportError as error:
-        raise ImportError(
-            "Columns of text, dates or categories need skrub; install it with: pip install 'pilae[table]'"
-        ) from error
-    return TableVectorizer(high_cardinality=StringEncoder(random_state=seed))
+    skrub = extra("skrub", "table", "A table with columns of text, dates or categories")
+    return skrub.TableVectorizer(high_cardinality=skrub.StringEncoder(random_state=seed))
 
 
 def _checked_task(target: Any, task: str | None) -> str:

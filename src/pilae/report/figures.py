@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.extras import extra
 from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path
 from .summary import short_names
 
@@ -74,12 +75,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(
-            "A report needs matplotlib and jinja2; install them with: pip install 'pilae[report]'"
-        ) from error
+    matplotlib = extra("matplotlib", "report", "A report")
     settings: dict[Any, Any] = {
         "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
         "svg.hashsalt": "pilae",

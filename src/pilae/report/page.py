@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .._base.extras import extra
 from .._base.whole import whole_file
 from .figures import figures
 from .summary import MOST_CLASSES, short_names, summarise
@@ -105,11 +106,7 @@ class Report:
 
     def to_html(self) -> str:
         """One page with everything in it: no script, nothing from elsewhere; what users named is escaped."""
-        try:
-            import jinja2
-            import markupsafe
-        except ImportError as error:
-            raise ImportError("A report needs jinja2; install it with: pip install 'pilae[report]'") from error
+        jinja2, markupsafe = (extra(name, "report", "A report") for name in ("jinja2", "markupsafe"))
         source = (Path(__file__).parent / "page.html.j2").read_text()
         template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(source)
         sections = self.sections()

@@ -1,0 +1,224 @@
+"""The data sets of the paper, by name: from a folder, as `.npz` or as the official files, else from OpenML.
+
+Nothing is scaled, centred or filled in: images keep their shape, missing values are NaN, labels are the same whichever
+way a set came. Shapes and labels are checked, so that a part of a set never passes for the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from .formats import Parts, read_npz
+from .sets import SETS, Known
+
+__all__ = ["NAMES", "Dataset", "load"]
+
+NAMES = tuple(SETS)
+"""What `load` can load."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set as it was found.
+
+    Attributes
+    ----------
+    name, title : str
+        Its name here, and what the paper calls it.
+    X, y : arrays
+        Rows and labels; the training part where there is an official split.
+    X_test, y_test : arrays or None
+        The official test part. None where there is none, or where the source does not tell it from the rest.
+    source : str
+        The files it was read from, or "OpenML 554".
+    checksum : str
+        SHA-256 of the arrays (dtype, shape, bytes): equal for equal arrays, wherever they came from.
+    """
+
+    name: str
+    title: str
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray | None
+    y_test: np.ndarray | None
+    source: str
+    checksum: str
+
+
+def load(name: str, folder: str | Path | None = None, *, openml: bool = True) -> Dataset:
+    """A data set of the paper, checked.
+
+    Looks for `<file>.npz` in the folder, then for the official files in the folder or in a folder `<name>` in it
+    (compressed by gzip or not), then asks OpenML.
+
+    Parameters
+    ----------
+    name : str
+        One of `pilae.datasets.NAMES`.
+    folder : path, optional
+        Where the files are; by default the folder that the environment variable PILAE_DATA names.
+    openml : bool, default=True
+        Whether to download a set that is not in the folder. scikit-learn keeps what it downloads.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pilae import datasets
+    >>> objects = np.zeros((1440, 32, 32), dtype=np.uint8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez_compressed(f"{folder}/coil20_32x32.npz", X=objects, y=np.arange(1440) % 20)
+    ...     data = datasets.load("coil20_32x32", folder)
+    >>> data.X.shape, data.X_test, data.source
+    ((1440, 32, 32), None, 'coil20_32x32.npz')
+    """
+    if name not in NAMES:
+        raise ValueError(f"There is no data set {name!r}; there are {', '.join(NAMES)}.")
+    place = folder if folder is not None else os.environ.get("PILAE_DATA") or None
+    root = None if place is None else Path(place).expanduser()
+    found = None if root is None else _from_folder(name, root)
+    if found is None:
+        found = _from_openml(name, root, openml)
+    parts, source = found
+    _check(SETS[name], parts, source if root is None or source.startswith("OpenML") else f"{root}: {source}")
+    return Dataset(name, SETS[name].title, *parts, source, checksum(parts))
+
+
+def _from_folder(name: str, root: Path) -> tuple[Parts, str] | None:
+    """What a folder has of a set; whatever goes wrong names the folder."""
+    try:
+        return _from_npz(name, root) or _from_files(name, root)
+    except (OSError, ValueError, TypeError, KeyError, EOFError) as error:
+        if str(root) in str(error):  # the sentence names the file
+            raise
+        raise ValueError(
+            f"The files of {name!r} in {root} cannot be read ({' '.join(str(error).split())}): they are damaged or of "
+            "another format, get them anew."
+        ) from error
+
+
+def checksum(parts: Parts) -> str:
+    """SHA-256 over dtype, shape and bytes of the arrays, the same on every machine."""
+    total = hashlib.sha256()
+    for array in parts:
+        if array is not None:
+            plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+            total.update(f"{plain.dtype.str} {plain.shape};".encode())
+            total.update(plain.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def _from_npz(name: str, root: Path) -> tuple[Parts, str] | None:
+    for stem in SETS[name].npz or (name,):
+        path = root / f"{stem}.npz"
+        if path.is_file():
+            return read_npz(path), path.name
+    return None
+
+
+def _from_files(name: str, root: Path) -> tuple[Parts, str] | None:
+    known = SETS[name]
+    if known.read is None:
+        return None
+    for place in _places(name):
+        paths = [path for path in (_plain_or_gz(root / place / file) for file in known.files) if path is not None]
+        if len(paths) == len(known.files):
+            X, y, X_test, y_test = known.read(paths)
+            parts = Parts(X, known.labels(y), X_test, None if y_test is None else known.labels(y_test))
+            return parts, ", ".join(path.relative_to(root).as_posix() for path in paths)
+    return None
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """Folders in which the official files are looked for, all in the same."""
+    return SETS[name].places or (name, "")
+
+
+def _plain_or_gz(path: Path) -> Path | None:
+    return next((p for p in (path, path.with_name(f"{path.name}.gz")) if p.is_file()), None)
+
+
+def _from_openml(name: str, root: Path | None, allowed: bool) -> tuple[Parts, str]:
+    number = SETS[name].openml
+    if number is None:
+        raise FileNotFoundError(_missing(name, root, "OpenML does not have it in a form that can be checked"))
+    source = f"OpenML {number}"
+    if not allowed:
+        raise FileNotFoundError(_missing(name, root, f"{source} was not asked (openml=False)"))
+    try:
+        return _fetch(name, source), source
+    except OSError as error:  # URLError, a time-out, no room for the copy
+        answer = f"{source} could not be read ({type(error).__name__}: {error})"
+        raise FileNotFoundError(_missing(name, root, answer)) from error
+
+
+def _missing(name: str, root: Path | None, openml: str) -> str:
+    """The sentence for a set that is nowhere."""
+    known = SETS[name]
+    wanted, folders = " or ".join(f"{stem}.npz" for stem in known.npz or (name,)), [str(root)]
+    if known.files:
+        wanted += f", or {', '.join(known.files)}"
+        folders += [str(root / place) for place in _places(name) if root is not None and place]
+    if root is None:
+        looked = f"no folder was given and PILAE_DATA is not set, where {wanted} would be looked for"
+    else:
+        looked = f"looked in {', '.join(folders)}{'' if root.is_dir() else ' (no such folder)'} for {wanted}"
+    return (
+        f"The data set {name!r} was not found: {looked}; {openml}; {known.address}, and name the folder by PILAE_DATA "
+        "or folder=..."
+    )
+
+
+def _fetch(name: str, source: str) -> Parts:
+    """A set from OpenML, in the shape and with the labels of the official files."""
+    from sklearn.datasets import fetch_openml
+
+    # this parser needs no pandas; nominal columns come as places in a list of their values
+    known = SETS[name]
+    bunch = fetch_openml(data_id=known.openml, target_column=known.openml_target, as_frame=False, parser="liac-arff")
+    X = np.asarray(bunch.data.toarray() if scipy.sparse.issparse(bunch.data) else bunch.data)
+    for column, values in (bunch.categories or {}).items():
+        j = list(bunch.feature_names).index(column)
+        there = ~np.isnan(X[:, j])
+        X[there, j] = np.array(values, dtype=np.float64)[X[there, j].astype(int)]
+    y = known.labels(bunch.target)
+    (n, *one), n_test = known.shape, known.n_test
+    _check_shape(known, "X", X, (n + n_test, math.prod(one)), source)
+    X = X.astype(np.uint8 if len(one) > 1 else np.float32).reshape(-1, *one)
+    return Parts(X[:n], y[:n], X[n:], y[n:]) if known.openml_in_order else Parts(X, y)
+
+
+def _check(known: Known, parts: Parts, where: str) -> None:
+    """Shapes and labels must be those of the set; training and test part may have come as one."""
+    X, y, X_test, y_test = parts
+    (n, *one), n_test, classes = known.shape, known.n_test, list(known.classes)
+    if X_test is None or y_test is None:
+        n += n_test
+    else:
+        _check_shape(known, "X_test", X_test, (n_test, *one), where)
+        _check_shape(known, "y_test", y_test, (n_test,), where)
+    _check_shape(known, "X", X, (n, *one), where)
+    _check_shape(known, "y", y, (n,), where)
+    found = np.unique(y if y_test is None else np.concatenate([y, y_test])).tolist()
+    if found != classes:
+        raise ValueError(f"{where}: found {_few(found)}, but {known.title} has {_few(classes)}; {known.address}.")
+
+
+def _check_shape(known: Known, what: str, array: np.ndarray, expected: tuple, where: str) -> None:
+    if array.shape != expected:
+        raise ValueError(f"{where}: {what} has shape {array.shape}, but {known.title} has {expected}; {known.address}.")
+
+
+def _few(classes: list) -> str:
+    return f"{len(classes)} classes ({', '.join(map(str, classes[:3]))}{', ...' if len(classes) > 3 else ''})"
