@@ -78,7 +78,7 @@ def _run(kills: int, failures: int) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         Client(cluster) as client,
     ):

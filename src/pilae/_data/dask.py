@@ -10,7 +10,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ class DaskRows(Stream):
             "checked": self.checked,
             "gauge": self.gauge,
         }
-        return _Reader(self.source.columns, settings)
+        return _PartitionRows(self.source.columns, settings)
 
 
 class _Shape(Source):
@@ -161,7 +161,9 @@ class _Shape(Source):
         self.d, self.dtype, self.columns = d, dtype, columns
 
 
-class _Reader:
+class _PartitionRows:
+    """Makes, in a worker, the rows of one partition."""
+
     def __init__(self, columns: list[str] | None, settings: dict[str, Any]) -> None:
         self.columns, self.settings = columns, settings
 
@@ -185,12 +187,12 @@ def _merged(sums: list) -> Any:
     return total
 
 
-def _part_rows(reader: _Reader, part: tuple[Any, Any, Any], number: int, rows: np.ndarray) -> tuple:
+def _part_rows(reader: _PartitionRows, part: tuple[Any, Any, Any], number: int, rows: np.ndarray) -> tuple:
     [sample] = reader(part, number).samples([(rows,)])
     return to_numpy(sample.dense()), sample.codes, sample.targets
 
 
-def _part_whole(reader: _Reader, part: tuple[Any, Any, Any], number: int) -> Block | None:
+def _part_whole(reader: _PartitionRows, part: tuple[Any, Any, Any], number: int) -> Block | None:
     rows = reader(part, number)
     return rows.whole() if rows.n else None
 
@@ -272,13 +274,7 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
     import dask.array as da
     from dask import delayed
 
-    names = getattr(model, "feature_names_in_", None)
-    like = np.zeros((1, model.n_features_in_))
-    if names is not None:
-        import pandas as pd
-
-        like = pd.DataFrame(like, columns=names)
-    like = getattr(model, method)(like, *args, **kwargs)
+    like = _answer_like(model, method, args, kwargs)
     shared = delayed(_snapshot(model), traverse=False)
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
@@ -295,6 +291,16 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
         for part, size in zip(parts, sizes, strict=True)
     ]
     return da.concatenate(made, axis=0, allow_unknown_chunksizes=True)
+
+
+def _answer_like(model: Any, method: str, args: tuple, kwargs: dict) -> Any:
+    """What the method gives for one row, for its shape and dtype."""
+    row, names = np.zeros((1, model.n_features_in_)), getattr(model, "feature_names_in_", None)
+    if names is not None:
+        import pandas as pd
+
+        row = pd.DataFrame(row, columns=names)
+    return getattr(model, method)(row, *args, **kwargs)
 
 
 def _snapshot(model: Any) -> Any:
@@ -319,50 +325,46 @@ def _ask(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> np.ndarr
 
 def accuracy(model: Any, X: Any, y: Any, w: Any) -> float:
     """The share of rows, by weight, for which `predict` is right."""
-    hits, weight = _summed(model, X, y, w, _hits)
-    return float(hits / weight)
+    y, predicted, w = _answered(model, X, y, w)
+    right = (predicted == y).all(axis=1, keepdims=True)
+    return float((w * right).sum() / w.sum())
 
 
 def r2(model: Any, X: Any, y: Any, w: Any) -> float:
     """R2, the mean over outputs. As scikit-learn: a constant target scores 1 if it is met and 0 if not."""
-    weight, total = _summed(model, X, y, w, _sums)
-    deviations, errors = _summed(model, X, y, w, partial(_squares, total / weight))
+    from dask import compute
+
+    y, predicted, w = _answered(model, X, y, w)
+    mean = (w * y).sum(axis=0) / w.sum()
+    deviations, errors = compute((w * (y - mean) ** 2).sum(axis=0), (w * (y - predicted) ** 2).sum(axis=0))
     constant = deviations <= 0
     scores = np.where(constant, np.where(errors > 0, 0.0, 1.0), 1 - errors / np.where(constant, 1.0, deviations))
     return float(scores.mean())
 
 
-def _hits(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    right = model.predict(X) == y
-    return np.array([w @ (right.all(axis=1) if right.ndim == 2 else right), w.sum()])
-
-
-def _sums(model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    y = y.reshape(len(w), -1)
-    return np.stack([np.full(y.shape[1], w.sum()), w @ y])
-
-
-def _squares(mean: np.ndarray, model: Any, X: Any, y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Squared deviations of y from its mean, and squared errors; a column for each output."""
-    y = y.reshape(len(w), -1)
-    error = y - np.asarray(model.predict(X)).reshape(len(w), -1)
-    return np.stack([w @ (y - mean) ** 2, w @ error**2])
-
-
-def _summed(model: Any, X: Any, y: Any, w: Any, sums: Callable) -> np.ndarray:
-    """The sum over partitions of what `sums(model, X, y, w)` gives for each."""
-    from dask import compute, delayed
+def _answered(model: Any, X: Any, y: Any, w: Any) -> list[Any]:
+    """Targets, predictions (one column for each output) and weights as Dask arrays, in the partitions of X."""
+    import dask.array as da
+    from dask import delayed
 
     need_y(model, y)
     parts, _, _, _ = _partitions(X, y, w)
+    like = _answer_like(model, "predict", (), {})
+    outputs = 1 if like.ndim == 1 else int(like.shape[1])
     shared = delayed(_snapshot(model), traverse=False)
-    made = compute(*[delayed(_score_part)(sums, shared, part) for part in parts])
-    return np.sum([m for m in made if m is not None], axis=0)
+    answers = [delayed(_answer, nout=3)(shared, part, outputs) for part in parts]
+    return [
+        da.concatenate(
+            [da.from_delayed(answer[k], shape=(np.nan, width), dtype=dtype) for answer in answers],
+            allow_unknown_chunksizes=True,
+        )
+        for k, (width, dtype) in enumerate(((outputs, like.dtype), (outputs, like.dtype), (1, np.float64)))
+    ]
 
 
-def _score_part(sums: Callable, model: Any, part: tuple) -> Any:
+def _answer(model: Any, part: tuple[Any, Any, Any], outputs: int) -> tuple[np.ndarray, ...]:
     X, y, w = part
-    if not X.shape[0]:
-        return None
-    weight = np.ones(X.shape[0]) if w is None else np.asarray(w, dtype=np.float64)
-    return sums(model, X, np.asarray(plain_labels(y)), weight)
+    n = X.shape[0]
+    targets = np.asarray(plain_labels(y)).reshape(n, outputs)
+    weight = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
+    return targets, np.asarray(_ask(model, "predict", X, (), {})).reshape(n, outputs), weight.reshape(n, 1)

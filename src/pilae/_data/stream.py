@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -194,43 +194,21 @@ def joined_weights(space: Space, blocks: list[Block]) -> Array:
     return space.xp.concat([space.asarray(w, "float64") for w in ones])
 
 
+READ_AHEAD = 2
+"""Items made, or being made, while one is used."""
+
+
 def ahead(items: Iterator) -> Iterator:
     """The same items, the next of them made in a thread while the last is used."""
-    made: queue.Queue = queue.Queue(maxsize=1)
-    stop = threading.Event()
     end = object()
-
-    def put(what: Any) -> bool:
-        while not stop.is_set():
-            try:
-                made.put(what, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
+    with ThreadPoolExecutor(1) as thread:
         try:
-            for item in items:
-                if not put((item, None)):
-                    return
-            put((end, None))
-        except BaseException as error:  # raised where the items are used
-            put((end, error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = made.get()
-            if error is not None:
-                raise error
-            if item is end:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+            made = deque(thread.submit(next, items, end) for _ in range(READ_AHEAD))
+            while (item := made.popleft().result()) is not end:
+                made.append(thread.submit(next, items, end))
+                yield item
+        finally:
+            thread.shutdown(cancel_futures=True)  # whoever stops early waits for one item, not for all
 
 
 class FirstReading(NamedTuple):

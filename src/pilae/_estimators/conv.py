@@ -31,7 +31,6 @@ from .._network.patches import (
     first_of,
     fit_patches,
     halved,
-    in_onnx,
     shape_of,
 )
 from ..export import OnnxMixin
@@ -393,11 +392,6 @@ class ConvPILAE(
         return plan, rows
 
     # ----------------------------------------------------------------------------------------------------- using
-
-    def onnx_features(self, graph: Any, x: str) -> str:
-        """The features in a graph of `export`, from rows of numbers."""
-        parts = [in_onnx(graph, branch, x) for branch in self.branches_]
-        return parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
 
     def transform(self, X):
         """Features of images.
