@@ -4,9 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs
-from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
 from pilae._data.check import check_finite
 
 X, Y = blobs(60)
@@ -63,6 +67,10 @@ CASES = {
     "softmax with labels": (PILAEClassifier(head="softmax"), X, np.eye(3)[Y], "takes one label a row"),
     "no such device": (PILAEClassifier(device="cuda:99"), X, Y, "device='cuda:99' cannot be used here"),
     "statistics": (PILAEClassifier(keep_statistics="x"), X, Y, "True or False"),
+    "statistics, softmax": (PILAEClassifier(keep_statistics="x", head="softmax"), X, Y, "True or False"),
+    "a number for a flag": (PILAEClassifier(direct_links=1), X, Y, "must be 'auto', True or False. Got 1"),
+    "another": (PILAEClassifier(skip=1), X, Y, "must be 'auto', True or False. Got 1"),
+    "word for a flag": (ConvPILAE(both_signs="yes"), X, Y, "must be True or False. Got 'yes'"),
     "one row counts": (PILAERegressor(), X, X[:, 0], "nothing to learn", {"sample_weight": np.eye(60)[3]}),
     "class weight": (PILAEClassifier(class_weight="even"), X, Y, "None, 'balanced' or a dict"),
     "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "X holds text .*OneHotEncoder"),
@@ -98,6 +106,33 @@ def test_a_failed_fit_leaves_a_fitted_model_as_it_was():
         model.fit(bad(np.nan)[:, :3], Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert model.n_features_in_ == 6
+
+
+def test_flags_of_numpy_are_flags():
+    true = np.True_
+    StackedPILAE(width=[3], tied=true).fit(X)
+    PILAEClassifier(depth=1, head_width=5, tied=true, skip=true, direct_links=true, keep_statistics=true).fit(X, Y)
+    ConvPILAE(patch=2, pool=1, encoder_ridge=1, contrast=None, mirror=true, depth=1, tied=true, both_signs=true).fit(X)
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "forget", "recalibrate"])
+def test_updates_speak_of_themselves(method):
+    model = PILAERegressor(depth=0, head="ridge").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=rf"Inputs passed to PILAERegressor\.{method}\(\) must use the same namespace"):
+        getattr(model, method)(torch.asarray(X), X[:, 0])
+
+
+def test_warnings_point_at_the_line_that_called():
+    for model in (
+        PILAEClassifier(depth=0, head_width="formula"),
+        make_pipeline(StandardScaler(), PILAEClassifier(depth=0, head_width="formula")),
+    ):
+        with pytest.warns(UserWarning, match="head_width='formula'") as caught:
+            model.fit(X, Y)
+        assert [one.filename for one in caught] == [__file__]
+    with pytest.warns(ConvergenceWarning, match="The rank reached") as caught:
+        PILClassifier(activation="linear").fit(X, Y)
+    assert caught[0].filename == __file__
 
 
 def test_interruption_leaves_the_estimator_as_it_was(monkeypatch):

@@ -508,12 +508,12 @@ class ConvPILAE(
         parameters.check_choice(self, "pooling", ("average", "max"))
         parameters.check_number(self, "encoder_ridge", ("auto",), infinite=True)
         parameters.check_number(self, "contrast", ("auto", None))
-        parameters.check_choice(self, "mirror", ("auto", True, False))
+        parameters.check_flag(self, "mirror", ("auto",))
         parameters.check_choice(self, "depth", ("auto", 1, 2))
         parameters.check_number(self, "threshold")
         parameters.check_number(self, "power")
         for name in ("both_signs", "tied"):
-            parameters.check_choice(self, name, (True, False))
+            parameters.check_flag(self, name)
         parameters.check_place(self)
         shape = self.image_shape
         if shape is not None and not (

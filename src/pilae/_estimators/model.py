@@ -172,7 +172,7 @@ class _BasePILAE(
     def _check_params(self) -> None:
         parameters.check_network(self)
         parameters.check_running(self)
-        parameters.check_choice(self, "skip", ("auto", True, False))
+        parameters.check_flag(self, "skip", ("auto",))
         parameters.check_count(self, "branches", ("auto",))
         if self.branches != "auto" and self.branches > MOST_BRANCHES:
             raise parameters.bad(self, "branches", f"'auto' or an integer from 1 to {MOST_BRANCHES}")
@@ -180,13 +180,11 @@ class _BasePILAE(
         parameters.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
         parameters.check_number(self, "head_encoder_ridge", ("auto",), infinite=True)
         parameters.check_choice(self, "head_anchors", ("auto", "rows", "pairs"))
-        if self.direct_links not in ("auto", True, False):
-            raise parameters.bad(self, "direct_links", "'auto', True or False")
+        parameters.check_flag(self, "direct_links", ("auto",))
+        parameters.check_flag(self, "keep_statistics")
         parameters.check_number(self, "ridge", ("auto", "guo2003"))
         if isinstance(self.head, str):
             parameters.check_choice(self, "head", self._heads)
-            if self.head != "softmax" and not isinstance(self.keep_statistics, (bool, np.bool_)):
-                raise parameters.bad(self, "keep_statistics", "True or False")
         elif not hasattr(self.head, "fit") or isinstance(self.head, type):
             raise parameters.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
 
@@ -647,8 +645,10 @@ default="auto"
         """Number of labels of a multilabel model; classes may differ between models that are merged."""
         return len(self.classes_) if self.multilabel_ else None
 
-    def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, Wider | None]:
-        """Rows for an update, and the classes they bring."""
+    def _new_rows(
+        self: Any, method: str, X: Any, y: Any, sample_weight: Any, classes: Any = None
+    ) -> tuple[Rows, Wider | None]:
+        """Rows for an update by `method`, and the classes they bring."""
         if is_streamed(X):
             if self.multilabel_:
                 raise ValueError("A model of several labels a row takes arrays only: sources bring one label a row.")
@@ -659,7 +659,7 @@ default="auto"
             if isinstance(self.class_weight, dict):
                 stream.factor = self._later_factor(stream.classes)
             return stream, wider
-        rows = rows_to_ask(self, X, "partial_fit")
+        rows = rows_to_ask(self, X, method)
         w = self._later_weight(sample_weight, rows.n)
         wider, codes = None, None
         if self.multilabel_:
@@ -1028,14 +1028,14 @@ class PILAERegressor(RegressorMixin, _BasePILAE, onnx="regressor"):
         """Number of target columns."""
         return int(self.head_.output.coef.shape[1])
 
-    def _new_rows(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> tuple[Rows, None]:
-        """Rows for an update."""
+    def _new_rows(self: Any, method: str, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> tuple[Rows, None]:
+        """Rows for an update by `method`."""
         if is_streamed(X):
             stream, first = stream_to_add(self, X, y, sample_weight, labels=False)
             if first.n_outputs != self.n_outputs:
                 raise ValueError(f"y has {first.n_outputs} columns, but the model was fitted on {self.n_outputs}.")
             return stream, None
-        rows = rows_to_ask(self, X, "partial_fit")
+        rows = rows_to_ask(self, X, method)
         w = self._later_weight(sample_weight, rows.n)
         rows.weight, rows.unit = w, unit_of(w)
         rows.targets, _ = check_targets(self, y, rows.n, rows.dtype)

@@ -44,6 +44,13 @@ def check_count(estimator: Any, name: str, choices: tuple[Any, ...] = (), low: i
         raise bad(estimator, name, words + f"an integer of at least {low}")
 
 
+def check_flag(estimator: Any, name: str, choices: tuple[str, ...] = ()) -> None:
+    """True or False, Python's or NumPy's (a grid search hands out NumPy's), or one of the words."""
+    value = getattr(estimator, name)
+    if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, str) and value in choices):
+        raise bad(estimator, name, "".join(f"{c!r}, " for c in choices) + "True or False")
+
+
 def check_width(estimator: Any) -> None:
     """width: "auto", "rank", "decay", ("rank", alpha), ("decay", beta), ("error", target), an int or a list of ints."""
     value = estimator.width
@@ -101,8 +108,7 @@ def check_layer(estimator: Any) -> None:
         raise bad(estimator, "gain", "None or a pair of positive numbers such as (4, 1)")
     check_number(estimator, "decoder_ridge")
     check_number(estimator, "decoder_l1")
-    if not isinstance(estimator.tied, (bool, np.bool_)):
-        raise bad(estimator, "tied", "True or False")
+    check_flag(estimator, "tied")
 
 
 def check_running(estimator: Any) -> None:

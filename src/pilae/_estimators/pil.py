@@ -8,7 +8,6 @@ n x n by nature: for small problems and for study.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array, as_labels, space_of, to_numpy
 from .._base.saveable import saveable
+from .._base.warn import warn
 from .._base.whole import whole_fit
 from .._data.check import check_same_space, check_X
 from .._data.rows import Rows
@@ -70,11 +70,10 @@ class _BasePIL(SaveMixin, BaseEstimator):
             weights.append(H_plus)
             H = activate(self.activation, H @ H_plus)
         if ranks[-1] < n:
-            warnings.warn(
+            warn(
                 f"The rank reached {ranks[-1]} of {n} distinct rows after {len(weights)} layers, so the targets are "
                 "fitted but not reproduced. Causes: nearly equal rows, a linear activation, too small a max_depth.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         self.scaling_, self.weights_, self.ranks_, self.activation_ = scaling, weights, ranks, self.activation
         self.output_ = H_plus @ space.asarray(O)

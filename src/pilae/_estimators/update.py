@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
-import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_numpy
 from .._base.scalars import seed_of
+from .._base.warn import warn
 from .._base.whole import whole_update
 from .._data.rows import Rows
 from .._data.targets import one_kind, plain_labels
@@ -54,7 +54,7 @@ def places(known: np.ndarray, classes: np.ndarray) -> list[int | None]:
 
 
 class UpdateMixin:
-    """What the classifier and the regressor share. They give `_new_rows`, which reads (X, y, sample_weight)."""
+    """What the classifier and the regressor share. They give `_new_rows`, which reads what a method got."""
 
     head_: Any
 
@@ -71,7 +71,7 @@ class UpdateMixin:
             self._need_statistics("partial_fit")
             return
         head = self._need_statistics("partial_fit")
-        rows, wider = self._new_rows(X, y, sample_weight, classes)
+        rows, wider = self._new_rows("partial_fit", X, y, sample_weight, classes)
         network, approximate = self.network_, self.approximate_
         if update == "all":
             with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
@@ -111,7 +111,7 @@ class UpdateMixin:
         self._need_additive_weights("forget")
         head = self._need_statistics("forget")
         self._need_exact("forget")
-        rows, wider = self._new_rows(X, y, sample_weight, None)
+        rows, wider = self._new_rows("forget", X, y, sample_weight)
         if wider is not None:
             raise ValueError(
                 "Cannot forget these rows: y holds a class that was never in. Give rows that were added, with the "
@@ -130,11 +130,10 @@ class UpdateMixin:
                     "never added. Give rows that were added, with the values and the weights they had."
                 )
             if blurred(head, moments):
-                warnings.warn(
+                warn(
                     "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
                     "predictions may hold to few digits only. For exact ones fit again on the rows that stay: "
-                    "forget(X, y, remaining=(X_rest, y_rest)).",
-                    stacklevel=3,
+                    "forget(X, y, remaining=(X_rest, y_rest))."
                 )
         if hasattr(self, "classes_"):
             head.calibrated(self.multilabel_)  # a few numbers; what it is found from goes
@@ -216,7 +215,7 @@ class UpdateMixin:
         check_is_fitted(self)
         head = self._need_statistics("recalibrate")
         self._current_head()
-        rows, wider = self._new_rows(X, y, sample_weight, None)
+        rows, wider = self._new_rows("recalibrate", X, y, sample_weight)
         if wider is not None:
             raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
         scored = rows_to_score(rows, seed_of(self.random_state))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._arrays import to_numpy
 from .._base.scalars import is_integer
+from .._base.warn import warn
 
 DECAY = 0.9
 """beta of eq (19): the paper's 784-705-634."""
@@ -119,12 +119,10 @@ def formula_width(rank: int, n_rows: int, available: int) -> int:
     width = min(p if p > 0 else max(1, rank), available)
     inside = FORMULA_RANKS[0] <= rank <= FORMULA_RANKS[1] and FORMULA_ROWS[0] <= n_rows <= FORMULA_ROWS[1]
     if not inside or width == available:
-        warnings.warn(
+        warn(
             f"head_width='formula' was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
             f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} distinct rows it gives {p}, and {width} is used. "
-            "head_width='auto' chooses by leave-one-out instead.",
-            UserWarning,
-            stacklevel=6,  # the line that called fit
+            "head_width='auto' chooses by leave-one-out instead."
         )
     return width
 
