@@ -1,0 +1,771 @@
+"""Small models through the public interface only, each with what it says and what it found.
+
+A case is a function of an empty folder that returns a flat dict: name -> array, number or text. Nothing in here knows
+where anything lives inside the package, so that everything inside may move.
+
+What a search chooses is a step function of its losses: the data of cases with a search were taken so that no two losses
+that decide anything are near a tie, and the choice is the same with every kernel of the BLAS that was tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from sklearn import datasets
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+import pilae
+from pilae import (
+    ConvPILAE,
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    PILRegressor,
+    StackedPILAE,
+    scan_blocks,
+    scan_csv,
+    scan_parquet,
+    stacked,
+)
+
+ASKED = 40
+"""Rows that are predicted, about."""
+
+Answer = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A function of an empty folder, and what its bound is made of (see `bound`)."""
+
+    name: str
+    run: Callable[[Path], Answer]
+    dtype: str
+    condition: float
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(*, dtype: str = "float64", condition: float = 1e5) -> Callable:
+    """List a function as a case.
+
+    `condition`: about the widest layer over the smallest relative ridge of any system it solves. The default is that of
+    a hundred columns and the 1e-3 of autoencoder layers.
+    """
+
+    def listed(run: Callable[[Path], Answer]) -> Callable[[Path], Answer]:
+        CASES[run.__name__] = Case(run.__name__, run, dtype, condition)
+        return run
+
+    return listed
+
+
+# --------------------------------------------------------------------------------------------------- data
+
+
+@cache
+def iris() -> tuple[np.ndarray, np.ndarray]:
+    return datasets.load_iris(return_X_y=True)
+
+
+@cache
+def wine() -> tuple[np.ndarray, np.ndarray]:
+    return datasets.load_wine(return_X_y=True)
+
+
+@cache
+def cancer() -> tuple[np.ndarray, np.ndarray]:
+    return datasets.load_breast_cancer(return_X_y=True)
+
+
+@cache
+def diabetes() -> tuple[np.ndarray, np.ndarray]:
+    """As measured: scaled by scikit-learn, the last bits of its entries would depend on the machine."""
+    return datasets.load_diabetes(return_X_y=True, scaled=False)
+
+
+@cache
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    X, y = datasets.load_digits(return_X_y=True)
+    return X[:300], y[:300]
+
+
+@cache
+def made(n: int = 300, d: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and two targets. RandomState because its numbers are promised to stay as they are.
+
+    Only sums and products: sines are rounded as the machine likes.
+    """
+    rng = np.random.RandomState(7)
+    X = rng.randint(-400, 400, (n, d)) / 128.0
+    noise = rng.randint(-100, 100, (n, 2)) / 512.0
+    Z = np.stack([X[:, 0] * X[:, 1] - X[:, 2], X[:, 3] ** 2 / 2 + X[:, 0]], axis=1) + noise
+    return X, Z
+
+
+def labels(y: np.ndarray) -> np.ndarray:
+    return np.array(["ash", "birch <b>", "cédre"])[y]
+
+
+def some(X: Any) -> Any:
+    """About forty rows from all of X."""
+    return X[:: max(1, len(X) // ASKED)][:ASKED]
+
+
+# ------------------------------------------------------------------------------------------------- answers
+
+ATTRIBUTES = (
+    "loo_score_",
+    "ridge_",
+    "head_width_",
+    "classes_",
+    "n_passes_",
+    "approximate_",
+    "loo_is_stale_",
+    "reconstruction_error_",
+    "ranks_",
+    "n_features_in_",
+    "n_outputs",
+    "patch_",
+    "pool_",
+    "encoder_ridge_",
+    "contrast_",
+    "mirror_",
+    "depth_",
+    "filters_",
+    "image_shape_",
+)
+
+METHODS = ("predict", "predict_proba", "decision_function", "predict_interval")
+
+
+def plain(value: Any) -> Any:
+    """An array of NumPy from an array of any library; text from what is neither an array nor a number."""
+    if value is None or isinstance(value, (str, tuple, list)):
+        return value if isinstance(value, str) else json.dumps(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    elif type(value).__module__.startswith("array_api_strict"):
+        value = np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def found(model: Any) -> Answer:
+    """Fitted attributes."""
+    answer = {name: plain(getattr(model, name)) for name in ATTRIBUTES if hasattr(model, name)}
+    if hasattr(model, "layers_"):
+        answer["widths"] = json.dumps([layer.width for layer in model.layers_])
+        answer["layer_errors"] = np.array([layer.reconstruction_error for layer in model.layers_], float)
+    if hasattr(model, "ridge_path_"):
+        answer["ridges"] = np.array(list(model.ridge_path_), float)
+        answer["ridge_errors"] = np.array(list(model.ridge_path_.values()), float)
+    if hasattr(model, "loo_predictions_"):
+        answer["loo_rows"] = some(model.loo_predictions_.rows)
+        answer["loo_predicted"] = some(model.loo_predictions_.predicted)
+    if getattr(model, "search_", None):
+        answer |= searched(model.search_)
+    return answer
+
+
+def searched(table: list[dict]) -> Answer:
+    """What a search tried, in order, what came of it and what it chose."""
+    measured = {"loss", "error", "error_on_anchors", "standard_error", "ridge_guo2003", "seconds", "features"}
+    chosen = next(row for row in table if row["chosen"])
+    value = "loss" if "loss" in chosen else "error"
+    return {
+        "search_choice": json.dumps({key: chosen[key] for key in chosen if key not in measured}),
+        "search_candidates": len(table),
+        "search_losses": np.array([row[value] for row in table], float),
+    }
+
+
+def said(model: Any, X: Any, *, methods: tuple[str, ...] = METHODS) -> Answer:
+    """What a model says about some rows."""
+    return {name: plain(getattr(model, name)(X)) for name in methods if hasattr(model, name)}
+
+
+def told(model: Any, X: Any) -> Answer:
+    """Everything: attributes, what is said of some rows, and the first features of each."""
+    answer = found(model) | said(model, some(X))
+    if hasattr(model, "transform"):
+        features = plain(model.transform(some(X)))
+        answer |= {"features": features[:, :4], "features_shape": json.dumps(features.shape)}
+    return answer
+
+
+def each(**answers: Answer) -> Answer:
+    """Several answers in one, their names in front."""
+    return {f"{name}.{key}": value for name, answer in answers.items() for key, value in answer.items()}
+
+
+# ----------------------------------------------------------------------------- classifiers and regressors
+
+
+@case(condition=1e8)
+def classifier_without_arguments(folder: Path) -> Answer:
+    X, y = wine()
+    return told(PILAEClassifier().fit(X, y), X)
+
+
+@case(condition=1e8)
+def classifier_of_two_classes(folder: Path) -> Answer:
+    X, y = cancer()
+    return told(PILAEClassifier(max_depth=1).fit(X[:250], y[:250]), X[250:])
+
+
+@case(condition=1e8)
+def regressor_without_arguments(folder: Path) -> Answer:
+    X, y = diabetes()
+    return told(PILAERegressor().fit(X[:300], y[:300]), X[300:])
+
+
+@case(condition=1e8)
+def regressor_of_two_outputs(folder: Path) -> Answer:
+    X, Z = made()
+    model = PILAERegressor(random_state=3).fit(X[:200], Z[:200])
+    return told(model, X[200:]) | {"narrow": model.predict_interval(some(X), coverage=0.5)}
+
+
+@case()
+def classifier_of_given_widths(folder: Path) -> Answer:
+    X, y = digits()
+    return told(PILAEClassifier(width=[40, 30], head_width=50, ridge=1e-2).fit(X, y), X)
+
+
+@case()
+def head_ridge(folder: Path) -> Answer:
+    X, y = iris()
+    return told(PILAEClassifier(depth=1, width=3, head="ridge", ridge=1e-2).fit(X, labels(y)), X)
+
+
+@case(condition=1e8)
+def head_softmax(folder: Path) -> Answer:
+    X, y = iris()
+    return told(PILAEClassifier(depth=1, width=3, head="softmax").fit(X, labels(y)), X)
+
+
+@case()
+def head_of_scikit_learn(folder: Path) -> Answer:
+    X, y = iris()
+    Z, t = diabetes()
+    network = {"width": [3], "input_scaling": "standard"}
+    return each(
+        classifier=told(PILAEClassifier(head=GaussianNB(), **network).fit(X, labels(y)), X),
+        regressor=said(PILAERegressor(head=Ridge(alpha=1.0), **network).fit(Z, t), some(Z), methods=("predict",)),
+    )
+
+
+@case()
+def multilabel(folder: Path) -> Answer:
+    X, Z = made()
+    y = (Z > 1.0).astype(int)
+    network = {"width": [5], "head_width": 30, "ridge": 1e-2}
+    return told(PILAEClassifier(**network).fit(X, y), X)
+
+
+@case()
+def skip_and_branches(folder: Path) -> Answer:
+    X, Z = made()
+    network = {"width": [5, 4], "head_width": 30, "ridge": 1e-2}
+    return each(
+        skip=told(PILAERegressor(skip=True, **network).fit(X, Z[:, 0]), X),
+        branches=told(PILAERegressor(branches=3, **network).fit(X, Z[:, 0]), X),
+        both=told(PILAERegressor(branches=2, skip=True, direct_links=True, **network).fit(X, Z[:, 0]), X),
+    )
+
+
+@case()
+def encoder_truncated(folder: Path) -> Answer:
+    X, y = digits()
+    return told(PILAEClassifier(encoder="truncated", width=[30, 20], head_width=40, ridge=1e-2).fit(X, y), X)
+
+
+@case()
+def not_tied(folder: Path) -> Answer:
+    X, Z = made()
+    return told(PILAERegressor(tied=False, width=[5, 4], head_width=30, ridge=1e-2).fit(X, Z), X)
+
+
+@case(condition=1e8)
+def sparse_decoder(folder: Path) -> Answer:
+    X, y = digits()
+    model = PILAEClassifier(decoder_l1=0.05, width=[20], head="ridge", ridge=1e-2).fit(X, y)
+    return told(model, X) | {"density": model.layers_[0].density}
+
+
+@case(condition=1e6)
+def loss_robust(folder: Path) -> Answer:
+    X, Z = made()
+    y = Z[:, 0].copy()
+    y[::15] += 40.0
+    model = PILAERegressor(loss="robust", width=[5], head_width=30, ridge=1e-2).fit(X, y)
+    return told(model, X) | {"row_weights_": model.row_weights_}
+
+
+@case()
+def growth_by_rank(folder: Path) -> Answer:
+    X, Z = made(60, 12)
+    network = {"width": "decay", "head_width": 15, "ridge": 1e-2, "max_depth": 3}
+    return each(
+        rank=told(PILAERegressor(growth="rank", **network).fit(X, Z[:, 0]), X),
+        number=told(PILAERegressor(growth=0.9, **network).fit(X, Z[:, 0]), X),
+    )
+
+
+@case()
+def ridge_of_2003(folder: Path) -> Answer:
+    X, y = iris()
+    return told(PILAEClassifier(depth=0, head_width=20, ridge="guo2003").fit(X, y), X)
+
+
+@case()
+def head_width_by_formula(folder: Path) -> Answer:
+    X, Z = made()
+    return told(PILAERegressor(depth=0, head_width="formula", ridge=1e-2).fit(X, Z[:, 0]), X)
+
+
+@case(condition=1e8)
+def head_width_by_leave_one_out(folder: Path) -> Answer:
+    X, y = iris()
+    model = PILAEClassifier(width=[3]).fit(X, y)
+    path = model.width_path_
+    return told(model, X) | {"first": path.first, "errors": path.errors[path.ridge], "ridge": path.ridge}
+
+
+@case()
+def anchors_first(folder: Path) -> Answer:
+    """And the paper's gain and pre-activations, on few rows."""
+    X, y = iris()
+    order = np.arange(150).reshape(3, 50).T.reshape(-1)
+    network = {"anchors": "first", "gain": None, "encoder_ridge": 1e-2, "width": [4], "head_width": 12, "ridge": 1e-2}
+    return told(PILAEClassifier(**network).fit(X[order], y[order]), X)
+
+
+@case()
+def width_rules(folder: Path) -> Answer:
+    X, y = digits()
+    rules = {"error": ("error", 0.2), "decay": ("decay", 0.3), "rank": ("rank", 0.5)}
+    network = {"depth": 1, "head": "ridge", "ridge": 1e-1}
+    return each(**{name: found(PILAEClassifier(width=rule, **network).fit(X, y)) for name, rule in rules.items()})
+
+
+@case()
+def input_scalings(folder: Path) -> Answer:
+    X, y = wine()
+    network = {"width": [6], "head_width": 20, "ridge": 1e-2}
+    scalings = ("auto", "none", "standard", "asinh")
+    models = {name: PILAEClassifier(input_scaling=name, **network).fit(X, y) for name in scalings}
+    return each(**{name: told(model, X) for name, model in models.items()})
+
+
+@case()
+def head_options(folder: Path) -> Answer:
+    X, y = wine()
+    network = {"depth": 0, "head_width": 20, "ridge": 1e-2, "random_state": 5}
+    options = {
+        "pairs": {"head_anchors": "pairs", "head_activation": "sigmoid"},
+        "direct": {"direct_links": True, "head_encoder_ridge": 0.1},
+        "rows": {"encoder_ridge": np.inf, "head_activation": "relu2"},
+    }
+    return each(**{name: told(PILAEClassifier(**network, **given).fit(X, y), X) for name, given in options.items()})
+
+
+@case()
+def every_activation(folder: Path) -> Answer:
+    X, Z = made(120)
+    names = ("sigmoid", "tanh", "relu", "relu2", "sin", "softplus", "swish", "gelu", "linear")
+    network = {"width": [5], "head_width": 15, "ridge": 1e-1}
+    models = {name: PILAERegressor(activation=name, head_activation=name, **network) for name in names}
+    return each(**{name: said(model.fit(X, Z[:, 0]), some(X), methods=("predict",)) for name, model in models.items()})
+
+
+# --------------------------------------------------------------------------------------------------- weights
+
+
+@case()
+def class_weights(folder: Path) -> Answer:
+    X, y = iris()
+    network = {"width": [3], "head_width": 20, "ridge": 1e-2}
+    uneven = slice(20, 140)
+    X, y = X[uneven], y[uneven]
+    return each(
+        given=told(PILAEClassifier(class_weight={0: 1.0, 1: 2.0, 2: 0.5}, **network).fit(X, y), X),
+        balanced=told(PILAEClassifier(class_weight="balanced", **network).fit(X, y), X),
+    )
+
+
+@case()
+def sample_weights(folder: Path) -> Answer:
+    X, y = iris()
+    Z, t = made()
+    w = (np.arange(150) % 4) / 2.0
+    v = (np.arange(300) % 5).astype(float)
+    network = {"head_width": 20, "ridge": 1e-2}
+    return each(
+        classifier=told(PILAEClassifier(width=[3], **network).fit(X, y, sample_weight=w), X),
+        regressor=told(PILAERegressor(width=[5], **network).fit(Z, t, sample_weight=v), Z),
+        stack=told(StackedPILAE(width=[5, 3]).fit(Z, sample_weight=v), Z),
+    )
+
+
+@case()
+def fit_rows(folder: Path) -> Answer:
+    X, y = digits()
+    network = {"width": [20], "head_width": 40, "ridge": 1e-2, "block_rows": 64}
+    return told(PILAEClassifier(fit_rows=150, **network).fit(X, y), X)
+
+
+# ---------------------------------------------------------------------------------- without labels, images
+
+
+@case()
+def stack(folder: Path) -> Answer:
+    X, _ = digits()
+    model = StackedPILAE(width=[30, 20]).fit(X)
+    H = model.transform(some(X))
+    return told(model, X) | {
+        "first": model.transform(some(X), layer=1)[:, :4],
+        "back": model.inverse_transform(H)[:, 20:28],
+        "scores": model.score_samples(some(X)),
+    }
+
+
+@case()
+def stack_without_arguments(folder: Path) -> Answer:
+    X, _ = wine()
+    model = StackedPILAE().fit(X)
+    return told(model, X) | {"scores": model.score_samples(some(X))}
+
+
+@case()
+def autoencoder(folder: Path) -> Answer:
+    X, _ = diabetes()
+    model = PILAutoencoder(width=7).fit(X)
+    back = model.inverse_transform(model.transform(some(X)))
+    return told(model, X) | {"back": back, "scores": model.score_samples(some(X))}
+
+
+@case(condition=1e6)
+def images_searched(folder: Path) -> Answer:
+    X, y = digits()
+    model = ConvPILAE(filters=12, max_features=200).fit(X[:150], y[:150])
+    return told(model, X[150:])
+
+
+@case()
+def images_given(folder: Path) -> Answer:
+    X, _ = digits()
+    given = {"filters": 8, "encoder_ridge": 1.0, "contrast": 0.1}
+    two = ConvPILAE(patch=3, pool=2, mirror=False, depth=2, **given).fit(X)
+    several = ConvPILAE(patch=[3, 5], pool=3, mirror=True, depth=1, pooling="max", tied=True, **given).fit(X)
+    return each(two=told(two, X), several=told(several, X))
+
+
+@case()
+def images_in_a_pipeline(folder: Path) -> Answer:
+    X, y = digits()
+    images = X.reshape(-1, 8, 8)
+    first = ConvPILAE(patch=3, filters=10, pool=2, encoder_ridge=1.0, contrast=0.1, mirror=False, depth=1)
+    model = make_pipeline(first, PILAEClassifier(depth=0, head="ridge", ridge=1e-1)).fit(images[:200], y[:200])
+    return said(model, images[200:240])
+
+
+# ------------------------------------------------------------------------------------------- basic, stacked
+
+
+@case(condition=1e8)
+def basic_classifier(folder: Path) -> Answer:
+    X, y = wine()
+    return told(PILClassifier().fit(X[::2], labels(y[::2])), X)
+
+
+@case(condition=1e8)
+def basic_regressor(folder: Path) -> Answer:
+    X, Z = made()
+    return told(PILRegressor(activation="sigmoid").fit(X[:60], Z[:60]), X[40:])
+
+
+@case()
+def stacked_networks(folder: Path) -> Answer:
+    X, y = iris()
+    Z, t = made(120)
+    classify = PILAEClassifier(width=[3], head_width=15, ridge=1e-2), PILAEClassifier(depth=0, head="ridge", ridge=1e-2)
+    regress = PILAERegressor(width=[5], head_width=15, ridge=1e-2), PILAERegressor(depth=0, head="ridge", ridge=1e-2)
+    return each(
+        classifier=said(stacked(*classify, cv=3).fit(X, y), some(X)),
+        regressor=said(stacked(*regress, cv=3).fit(Z, t[:, 0]), some(Z)),
+    )
+
+
+# --------------------------------------------------------------------------------------------------- inputs
+
+NETWORK = {"width": [3], "head_width": 20, "ridge": 1e-2}
+"""Of the cases that differ in where the rows come from: wine and iris with no search."""
+
+
+@case(dtype="float32", condition=1e2)
+def rows_float32(folder: Path) -> Answer:
+    X, y = iris()
+    X = X.astype(np.float32)
+    network = {**NETWORK, "ridge": 1e-1}
+    return each(
+        own=told(PILAEClassifier(**network).fit(X, y), X),
+        asked=said(PILAEClassifier(dtype="float32", **network).fit(X.astype(float), y), some(X)),
+    )
+
+
+@case()
+def rows_sparse(folder: Path) -> Answer:
+    X, y = digits()
+    S = scipy.sparse.csr_array(X)
+    model = PILAEClassifier(width=[20], head_width=40, ridge=1e-2).fit(S, y)
+    stack = StackedPILAE(width=[15]).fit(S)
+    # the answers are those for the rows of X, asked as sparse rows
+    asked = scipy.sparse.csr_array(some(X))
+    return each(classifier=found(model) | said(model, asked), stack={"features": stack.transform(asked)[:, :4]})
+
+
+@case()
+def rows_torch(folder: Path) -> Answer:
+    import torch
+
+    X, y = iris()
+    T = torch.asarray(X.copy())
+    Z, t = (torch.asarray(a.copy()) for a in made())
+    return each(
+        classifier=told(PILAEClassifier(**NETWORK).fit(T, torch.asarray(y.copy())), T),
+        regressor=told(PILAERegressor(**NETWORK).fit(Z, t), Z),
+        stack=told(StackedPILAE(width=[4]).fit(Z), Z),
+    )
+
+
+@case()
+def rows_array_api(folder: Path) -> Answer:
+    import array_api_strict as xp
+
+    X, y = iris()
+    A = xp.asarray(X.copy())
+    model = PILAEClassifier(**NETWORK).fit(A, xp.asarray(y.copy()))
+    return found(model) | said(model, xp.asarray(some(X).copy()))
+
+
+@case()
+def rows_pandas(folder: Path) -> Answer:
+    import pandas as pd
+
+    X, y = wine()
+    frame = pd.DataFrame(X, columns=[f"c{k}" for k in range(13)])
+    model = PILAEClassifier(**NETWORK).fit(frame, pd.Series(labels(y)))
+    framed = StackedPILAE(width=[4]).set_output(transform="pandas").fit_transform(frame)
+    return each(
+        classifier=told(model, frame) | {"names": json.dumps(list(model.feature_names_in_))},
+        stack={"features": some(framed.to_numpy()), "names": json.dumps(list(framed.columns))},
+    )
+
+
+def table(X: np.ndarray, **columns: np.ndarray) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])]).assign(**columns)
+
+
+@case()
+def rows_csv(folder: Path) -> Answer:
+    X, y = wine()
+    table(X, kind=labels(y), weight=1.0 + y).to_csv(folder / "wine.csv", index=False)
+    model = PILAEClassifier(**NETWORK).fit(scan_csv(folder / "wine.csv", "kind", weight="weight"))
+    few = scan_csv(folder / "wine.csv", columns=["c0", "c3", "c5"], target="c6")
+    return each(
+        classifier=told(model, table(X)),
+        regressor=told(PILAERegressor(**NETWORK).fit(few), table(X)[["c0", "c3", "c5"]]),
+    )
+
+
+@case()
+def rows_parquet(folder: Path) -> Answer:
+    X, Z = made()
+    for k in range(3):
+        table(X[k::3], target=Z[k::3, 0]).to_parquet(folder / f"part{k}.parquet")
+    source = scan_parquet(sorted(folder.glob("*.parquet")), "target")
+    model = PILAERegressor(**NETWORK).fit(source)
+    stack = StackedPILAE(width=[4]).fit(source)
+    return told(model, table(X)) | {"score": model.score(source), "stack": stack.transform(table(X[:9]))}
+
+
+@case(condition=1e8)
+def rows_blocks(folder: Path) -> Answer:
+    """With a search, on a stream."""
+    X, Z = made()
+
+    def blocks():
+        for start in range(0, 300, 77):
+            yield X[start : start + 77], Z[start : start + 77, 0]
+
+    return told(PILAERegressor(max_depth=1).fit(scan_blocks(blocks)), X)
+
+
+@case()
+def rows_memmap(folder: Path) -> Answer:
+    X, y = digits()
+    np.save(folder / "X.npy", X)
+    mapped = np.load(folder / "X.npy", mmap_mode="r")
+    return told(PILAEClassifier(width=[20], head_width=40, ridge=1e-2, block_rows=70).fit(mapped, y), X)
+
+
+@case()
+def rows_dask(folder: Path) -> Answer:
+    import dask
+    import dask.array as da
+
+    X, Z = made()
+    with dask.config.set(scheduler="synchronous"):
+        A, b = da.from_array(X, chunks=(110, 6)), da.from_array(Z[:, 0], chunks=90)
+        model = PILAERegressor(**NETWORK).fit(A, b)
+        return told(model, X) | {"lazy": model.predict(A).compute()[:9], "score": model.score(A, b)}
+
+
+# -------------------------------------------------------------------------------------------------- updates
+
+
+@case()
+def partial_fit(folder: Path) -> Answer:
+    """A first batch, a second, and one with a class that nobody announced."""
+    X, y = iris()
+    names = labels(y)
+    model = PILAEClassifier(**NETWORK)
+    for rows in (slice(0, 80), slice(80, 100), slice(100, 150)):
+        model.partial_fit(X[rows], names[rows])
+    early = PILAEClassifier(**NETWORK).partial_fit(X[:80], y[:80], classes=[0, 1, 2]).partial_fit(X[80:], y[80:])
+    return each(new=told(model, X), announced=told(early, X))
+
+
+@case()
+def partial_fit_of_a_regressor(folder: Path) -> Answer:
+    X, Z = made()
+    w = 1.0 + np.arange(300) % 3
+    model = PILAERegressor(**NETWORK).fit(X[:100], Z[:100], sample_weight=w[:100])
+    model.partial_fit(X[100:200], Z[100:200], sample_weight=w[100:200])
+    model.partial_fit(scan_blocks([(X[200:], Z[200:])]))
+    return told(model, X)
+
+
+@case()
+def forget(folder: Path) -> Answer:
+    X, y = iris()
+    model = PILAEClassifier(**NETWORK).fit(X, y)
+    forgotten = told(model.forget(X[::7], y[::7]), X)
+    stay = np.arange(150) % 7 != 0
+    again = model.forget(X[::7], y[::7], remaining=(X[stay], y[stay]))
+    return each(forgotten=forgotten, remaining=told(again, X))
+
+
+@case()
+def fork_and_merge(folder: Path) -> Answer:
+    X, Z = made()
+    model = PILAERegressor(**NETWORK).fit(X[:100], Z[:100])
+    one, two = model.fork().partial_fit(X[100:220], Z[100:220]), model.fork().partial_fit(X[220:], Z[220:])
+    alike = one.network_hash_ == two.network_hash_ == model.network_hash_
+    return each(part=said(one, some(X), methods=("predict",)), merged=told(model.merge(one, two), X)) | {"alike": alike}
+
+
+@case()
+def recalibrate(folder: Path) -> Answer:
+    X, y = iris()
+    Z, t = made()
+    classifier = PILAEClassifier(**NETWORK).fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+    regressor = PILAERegressor(**NETWORK).fit(Z[:100], t[:100, 0]).partial_fit(Z[100:], t[100:, 0])
+    return each(
+        classifier=told(classifier.recalibrate(X, y), X),
+        regressor=told(regressor.recalibrate(Z, t[:, 0]), Z),
+    )
+
+
+@case()
+def update_all(folder: Path) -> Answer:
+    X, Z = made()
+    model = PILAERegressor(**{**NETWORK, "width": [5, 4]}).fit(X[:150], Z[:150])
+    return told(model.partial_fit(X[150:], Z[150:], update="all"), X)
+
+
+# ---------------------------------------------------------------------------------- files and the command line
+
+
+@case(condition=1e8)
+def saved_and_loaded(folder: Path) -> Answer:
+    """Everything that was in the model, and it learns on."""
+    X, y = iris()
+    PILAEClassifier(random_state=2).fit(X[::2], labels(y[::2])).save(folder / "m.pilae")
+    model = pilae.load(folder / "m.pilae")
+    loaded = told(model, X)
+    model.partial_fit(X[1::2], labels(y[1::2])).save(folder / "small.pilae", statistics=False)
+    return each(loaded=loaded, learnt=told(model, X), small=said(pilae.load(folder / "small.pilae"), some(X)))
+
+
+def houses(n: int = 200) -> Any:
+    """Numbers, text, dates and gaps."""
+    X, Z = made(n)
+    built = np.datetime64("1960-03-01") + (np.abs(X[:, 4]) * 5000).astype("timedelta64[D]")
+    frame = table(X[:, :3], town=np.array(["Ulm", "Aachen", "Köln"])[np.arange(n) % 3], built=built.astype(str))
+    frame.loc[::7, "c1"] = np.nan
+    frame.loc[::11, "town"] = None
+    return frame.assign(price=Z[:, 0] + 2 * (np.arange(n) % 3), kind=np.where(Z[:, 1] > 2, "large", "small"))
+
+
+@case(condition=1e8)
+def command_line(folder: Path) -> Answer:
+    """Fit, predict and evaluate, for numbers and for classes."""
+    import pandas as pd
+
+    from pilae.cli import main
+
+    houses().to_csv(folder / "houses.csv", index=False)
+    answer = {}
+    for target, extra in (("price", ["--interval", "0.8"]), ("kind", ["--proba"])):
+        model, out = str(folder / f"{target}.pilae"), folder / f"{target}.csv"
+        used = ["--columns", "c0,c1,c2,town,built"]
+        fit = ["fit", str(folder / "houses.csv"), "--target", target, "-o", model, "--quiet", "--seed", "1", *used]
+        predict = ["predict", model, str(folder / "houses.csv"), "-o", str(out), *extra]
+        with contextlib.redirect_stdout(io.StringIO()) as said_it:
+            answer[f"{target}.status"] = main(fit) or main(predict)
+            said_it.seek(said_it.truncate(0) or 0)
+            main(["evaluate", model, str(folder / "houses.csv"), "--json"])
+        answer[f"{target}.evaluated"] = float(json.loads(said_it.getvalue())["score"])
+        predicted = pd.read_csv(out)
+        answer |= {f"{target}.{name}": some(predicted[name].to_numpy()) for name in predicted.columns}
+        answer |= {f"{target}.{key}": value for key, value in found(pilae.load(model)["model"]).items()}
+    return answer
+
+
+@case(dtype="float32", condition=1e2)
+def onnx(folder: Path) -> Answer:
+    """Through onnxruntime, which answers in float32."""
+    import onnxruntime
+
+    X, y = iris()
+    Z, t = made()
+    D, _ = digits()
+    convolution = ConvPILAE(patch=3, filters=6, pool=2, encoder_ridge=1.0, contrast=0.1, mirror=False, depth=1)
+    models = {
+        "classifier": (PILAEClassifier(**NETWORK).fit(X, y), X),
+        "regressor": (PILAERegressor(**NETWORK).fit(Z, t), Z),
+        "stack": (StackedPILAE(width=[4]).fit(Z), Z),
+        "images": (convolution.fit(D), D),
+    }
+    answer = {}
+    for name, (model, rows) in models.items():
+        model.to_onnx(folder / f"{name}.onnx")
+        session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+        outputs = session.run(None, {session.get_inputs()[0].name: some(rows).astype(np.float32)})
+        answer |= {f"{name}.{k}": np.asarray(output) for k, output in enumerate(outputs)}
+    return answer
