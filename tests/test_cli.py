@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 import pilae
 from pilae import cli
-from pilae._tables import tables
+from pilae._tables import encoder, files
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_standard_input_and_output(folder, prices, monkeypatch, capsys):
 
 def test_streamed_files_give_the_same_model(folder, prices, monkeypatch):
     monkeypatch.setattr(cli, "IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr(tables, "PIECE_ROWS", 100)
-    monkeypatch.setattr(tables.TableFile.pieces, "__defaults__", (100,))
+    monkeypatch.setattr(files, "PIECE_ROWS", 100)
+    monkeypatch.setattr(files.TableFile.pieces, "__defaults__", (100,))
     out = folder / "streamed.pilae"
     options = ["--columns", "size,town,built,garden", "--quiet"]
     assert run("fit", folder / "houses.csv", "--target", "price", "-o", out, *options) == 0
@@ -199,7 +199,7 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
 
 
 def test_what_a_target_means():
-    task = tables.task_of
+    task = encoder.task_of
     assert task(pd.Series(["a", "b"])) == "classification"
     assert task(pd.Series([True, False])) == "classification"
     assert task(pd.Series([0, 1] * 50)) == "classification"
@@ -208,8 +208,8 @@ def test_what_a_target_means():
 
 
 def test_held_out_rows_do_not_depend_on_the_pieces():
-    whole = tables.held_out(0, 10_000, 0.1)
-    parts = np.concatenate([tables.held_out(k, 100, 0.1) for k in range(0, 10_000, 100)])
+    whole = files.held_out(0, 10_000, 0.1)
+    parts = np.concatenate([files.held_out(k, 100, 0.1) for k in range(0, 10_000, 100)])
     np.testing.assert_array_equal(whole, parts)
     assert 0.08 < whole.mean() < 0.12
 
@@ -309,11 +309,11 @@ def test_the_same_seed_gives_the_same_model(tmp_path, capsys):
 
 def test_held_out_rows_follow_no_pattern():
     """Every slot of a cycle is held out about as often as any other."""
-    out = tables.held_out(0, 144 * 300, 0.1).reshape(300, 144)
+    out = files.held_out(0, 144 * 300, 0.1).reshape(300, 144)
     assert 0.09 < out.mean() < 0.11
     assert out.mean(axis=0).min() > 0.02
     assert out.mean(axis=0).max() < 0.22
-    np.testing.assert_array_equal(tables.held_out(500, 100, 0.1), tables.held_out(0, 600, 0.1)[500:])
+    np.testing.assert_array_equal(files.held_out(500, 100, 0.1), files.held_out(0, 600, 0.1)[500:])
 
 
 def test_standard_output_takes_models_reports_and_networks(folder, prices, capfdbinary):

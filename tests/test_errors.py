@@ -141,7 +141,7 @@ def test_interruption_leaves_the_estimator_as_it_was(monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pilae._search.search.fit_output", interrupt)
+    monkeypatch.setattr("pilae._search.builder.fit_output", interrupt)
     before = dict(vars(model))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)

@@ -12,7 +12,8 @@ from pilae._data.rows import Rows
 from pilae._engine.linalg import PrimalGram
 from pilae._engine.loo import Scored
 from pilae._engine.scaling import Scaling, Squash
-from pilae._network.head import Calibration, fit_calibration, fit_hidden
+from pilae._network.calibration import Calibration, fit_calibration
+from pilae._network.neurons import fit_hidden
 from pilae._network.structure import Plan
 
 X, Y = blobs(200)

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge, RidgeCV
 from helpers import blobs
 from pilae import PILAEClassifier, PILAERegressor
 from pilae._engine.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
-from pilae._network.head import LEAST_SPREAD
+from pilae._network.output import LEAST_SPREAD
 
 
 def problem(n=40, p=12, m=3, seed=0, weights=None):

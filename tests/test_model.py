@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs, close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
-from pilae._search import search
+from pilae._search import fit
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 
@@ -565,14 +565,14 @@ def test_rare_classes_do_not_make_every_hidden_layer_brittle():
 
 
 def test_fit_rows_auto_takes_a_sample_where_that_is_enough(monkeypatch):
-    monkeypatch.setattr(search, "FITTED_ROWS", 1200)
+    monkeypatch.setattr(fit, "FITTED_ROWS", 1200)
     params = {"width": [40], "head_width": 200, "ridge": 1e-3, "fit_rows": "auto"}
     sampled = PILAEClassifier(**params).fit(DIGITS, LABELS)
     whole = PILAEClassifier(**params | {"fit_rows": None}).fit(DIGITS, LABELS)
     given = PILAEClassifier(**params | {"fit_rows": 1200}).fit(DIGITS, LABELS)
     close(sampled.decision_function(DIGITS), given.decision_function(DIGITS))
     assert abs(sampled.loo_score_ - whole.loo_score_) < 0.02
-    monkeypatch.setattr(search, "FITTED_ROWS", 650)  # too few: all rows are taken
+    monkeypatch.setattr(fit, "FITTED_ROWS", 650)  # too few: all rows are taken
     close(PILAEClassifier(**params).fit(DIGITS, LABELS).decision_function(DIGITS), whole.decision_function(DIGITS))
 
 

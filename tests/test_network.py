@@ -8,8 +8,10 @@ from pilae import PILAEClassifier
 from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae._data.rows import Rows
 from pilae._network import network
-from pilae._network.network import Seen, survey
-from pilae._search.search import Products, _products
+from pilae._network.network import Seen
+from pilae._network.survey import survey
+from pilae._search.builder import Products
+from pilae._search.fit import _products
 
 X, Y = blobs(n=600, d=8)
 NETWORK = {"width": [7, 6], "head_width": 40, "ridge": 1e-3}

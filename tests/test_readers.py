@@ -13,14 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from pilae import cli
-from pilae._tables import readers, tables
-from pilae._tables.readers import Cells, TableError
+from pilae._tables import cells, errors, files
+from pilae._tables.cells import Cells
+from pilae._tables.encoder import Encoder
+from pilae._tables.errors import TableError
 
 
 def rows_of(path, data, **options):
     """All rows of a file with this content, through the reader of the command line."""
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return pd.concat(list(tables.TableFile(str(path), **options).pieces()), ignore_index=True)
+    return pd.concat(list(files.TableFile(str(path), **options).pieces()), ignore_index=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- CSV
@@ -47,7 +49,7 @@ def rows_of(path, data, **options):
 )
 def test_torn_csv_files_are_refused(tmp_path, text, sentence):
     with pytest.raises(TableError, match=sentence):
-        tables.TableFile(str(tmp_path / "t.csv")).sample() if rows_of(tmp_path / "t.csv", text).empty else None
+        files.TableFile(str(tmp_path / "t.csv")).sample() if rows_of(tmp_path / "t.csv", text).empty else None
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -69,13 +71,13 @@ def test_quoted_cells_are_counted_over_any_blocks(size, newline):
 def test_a_mark_of_the_encoding_is_no_part_of_a_name(tmp_path, encoding):
     path = tmp_path / "t.csv"
     path.write_bytes('\ufeff\n\n"a, b",y\n1,2\n'.encode(encoding))
-    assert list(tables.TableFile(str(path), tables.Format(encoding=encoding)).sample()) == ["a, b", "y"]
+    assert list(files.TableFile(str(path), files.Format(encoding=encoding)).sample()) == ["a, b", "y"]
 
 
 def test_columns_between_blanks(tmp_path, capsys):
     path = tmp_path / "t.txt"
     path.write_text("a  b   y\n1 2 3\n 4\t5 6 \n")
-    read = tables.TableFile(str(path), tables.Format(r"\s+"))
+    read = files.TableFile(str(path), files.Format(r"\s+"))
     assert pd.concat(list(read.pieces())).to_numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
     path.write_text("a b y\n1 2 3\n4 5\n")
     with pytest.raises(TableError, match="row 2 has 2 cells"):
@@ -88,16 +90,16 @@ def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):
     path = tmp_path / "t.csv"
     fitted = rows_of(path, text, target="y")
     assert fitted["town"].isna().sum() == 20
-    encoder = tables.Encoder(["x", "town"], ["x"], "y", "classification")
+    encoder = Encoder(["x", "town"], ["x"], "y", "classification")
     for options in ({"target": "y"}, {}):
-        again = pd.concat(list(tables.TableFile(str(path), encoder=encoder, **options).pieces()))
+        again = pd.concat(list(files.TableFile(str(path), encoder=encoder, **options).pieces()))
         assert again["town"].isna().sum() == 20
     assert set(fitted["y"]) == {"a", "b", "NA"}
 
 
 def test_long_lines_and_many_columns_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "LONGEST_LINE", 2**19)
-    monkeypatch.setattr(readers, "MOST_COLUMNS", 20)
+    monkeypatch.setattr(cells, "LONGEST_LINE", 2**19)
+    monkeypatch.setattr(errors, "MOST_COLUMNS", 20)
     long = "x" * 2**20
     for text in (
         f"a,b\n1,{long}\n",
@@ -248,7 +250,7 @@ def test_names_in_npz_files(tmp_path):
 
 
 def test_arrays_larger_than_the_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "_memory", lambda: 1000)
+    monkeypatch.setattr("pilae._tables.npz._memory", lambda: 1000)
     with pytest.raises(TableError, match="write a table of this size as Parquet or CSV"):
         npz(tmp_path, X=np.ones((300, 2)))
 
@@ -266,7 +268,7 @@ def test_names_and_labels_in_parquet_files(tmp_path):
     """Names that pandas wrote as numbers can be named; what it wrote as labels of rows is no column."""
     frame = pd.DataFrame(np.ones((3, 2)), index=[5, 6, 7])
     frame.to_parquet(tmp_path / "t.parquet")
-    assert list(tables.TableFile(str(tmp_path / "t.parquet")).sample()) == ["0", "1"]
+    assert list(files.TableFile(str(tmp_path / "t.parquet")).sample()) == ["0", "1"]
     table = pa.table({"a": [1], "b": [2]})
     for note in (b"{", b"\xff", b"[" * 5000, b'{"index_columns": 5}', json.dumps({"index_columns": [[]]}).encode()):
         assert list(parquet(tmp_path, table.replace_schema_metadata({b"pandas": note}))) == ["a", "b"]
@@ -319,7 +321,7 @@ def test_too_little_memory_is_a_sentence(table, capsys, monkeypatch):
     def never(*_):
         raise MemoryError("Unable to allocate 5 TiB")
 
-    monkeypatch.setattr(tables.TableFile, "sample", never)
+    monkeypatch.setattr(files.TableFile, "sample", never)
     assert run("fit", table, "--target", "y", "-o", table.with_name("m"), "--quiet") == 1
     assert capsys.readouterr().err.startswith("pilae: there is not enough memory for this (Unable to allocate 5 TiB)")
 

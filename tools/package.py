@@ -52,7 +52,7 @@ reveal_type(pilae.PILAEClassifier(depth=1))
 pilae.scan_csv()
 """
 TYPES = [
-    'user.py:2: note: Revealed type is "pilae._estimators.model.PILAEClassifier"',
+    'user.py:2: note: Revealed type is "pilae._estimators.classifier.PILAEClassifier"',
     'user.py:3: error: Missing positional argument "path" in call to "scan_csv"  [call-arg]',
 ]
 """What a type checker says about the program above where it finds pilae's types."""

@@ -32,8 +32,9 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from pilae import cli, scan_csv, scan_parquet
-from pilae._tables import tables
-from pilae._tables.readers import TableError
+from pilae._tables import encoder as encoders
+from pilae._tables import files
+from pilae._tables.errors import TableError
 from torture.harness import Broken, spread
 from torture.hostile.arguments import argument_case
 from torture.hostile.tables import BOMBS, FORMATS, Case, Marker, case, command_case, csv_bytes, house
@@ -86,13 +87,13 @@ def check_sentence(error: BaseException, known: tuple[type[BaseException], ...])
 
 def rows_of(path: str, rows: int) -> pd.DataFrame:
     """All rows as `pilae fit` reads them, in pieces of so many."""
-    table = tables.TableFile(path, target="y")
+    table = files.TableFile(path, target="y")
     return pd.concat(list(table.pieces(rows)), ignore_index=True)
 
 
 def read(path: Path, made: Case) -> str:
     """Read a file as `pilae fit` does, up to the numbers that the network takes; "rows" or "error"."""
-    table = tables.TableFile(str(path), target="y")
+    table = files.TableFile(str(path), target="y")
     try:
         sample = table.sample()
         table.size()
@@ -119,8 +120,8 @@ def read(path: Path, made: Case) -> str:
             raise Broken(f"the same table reads differently:\n{truth}\n{whole}")
     target = "y" if "y" in whole else str(whole.columns[-1])
     try:
-        encoder = tables.Encoder.fitted(sample, target, None, None, len(sample))
-        count = sum(len(part.X) for part in tables.encoded(table, encoder, 0.0, "all"))
+        encoder = encoders.Encoder.fitted(sample, target, None, None, len(sample))
+        count = sum(len(part.X) for part in files.encoded(table, encoder, 0.0, "all"))
     except Exception as error:
         check_sentence(error, (ValueError, MemoryError))
         return "rows"
@@ -139,7 +140,7 @@ def scanned(path: Path, ending: str) -> None:
                     raise Broken(f"{len(piece.X)} rows with {len(piece.y)} targets")
 
 
-def check_rows(data: bytes, table: tables.TableFile, whole: pd.DataFrame) -> None:
+def check_rows(data: bytes, table: files.TableFile, whole: pd.DataFrame) -> None:
     """Python's own CSV reader finds as many rows, each as long as the header."""
     separator, encoding = table._written()
     text = io.StringIO(data.decode(encoding), newline="")
@@ -181,7 +182,7 @@ def try_files(item: tuple[str, str, int, int]) -> Counter:
     folder, format, first, last = item
     limit_memory()
     before, slowest, found = peak(), 0.0, Counter()
-    tables._vectorizer = lambda seed: Lengths()
+    encoders._vectorizer = lambda seed: Lengths()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries about bad files; the command line does not show them either
         for seed in range(first, last):
@@ -218,7 +219,7 @@ def try_bomb(item: tuple[str, str]) -> Counter:
     before = peak()
     try:
         with bounded(4 * SECONDS):  # megabytes have to be unpacked before anything can be said
-            rows = sum(len(piece) for piece in tables.TableFile(str(path), target="y").pieces())
+            rows = sum(len(piece) for piece in files.TableFile(str(path), target="y").pieces())
             found = "rows" if rows else "nothing"
     except (TableError, MemoryError) as error:
         check_sentence(error, (TableError, MemoryError))
@@ -400,7 +401,7 @@ def again(what: str, seed: int) -> None:
         path = folder / f"{what}-{seed}{made.ending}"
         path.write_bytes(made.data)
         print(f"{path}: {made.what or 'bytes'}, expected: {made.expected}", flush=True)
-        tables._vectorizer = lambda seed: Lengths()
+        encoders._vectorizer = lambda seed: Lengths()
         print(read(path, made))
     else:
         models(folder)

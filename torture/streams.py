@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pilae import PILAEClassifier, PILAERegressor
-from pilae._network.head import _standardised
+from pilae._network.output import _standardised
 from torture.harness import Broken, spread
 
 QUICK = {"steps": 600, "checks": 2, "processes": 1}

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pilae import PILAEClassifier, PILAERegressor
 from pilae._engine.moments import Moments
-from pilae._network.head import _standardised
+from pilae._network.output import _standardised
 from torture.harness import Broken
 
 QUICK = {"rounds": 4, "updates": 12, "times": 1, "forked": 8, "spawned": 0, "workers": 0}

@@ -30,8 +30,9 @@ from pilae._engine.linalg import (
 )
 from pilae._engine.loo import RidgeFactors, _by_outputs, _by_products, leave_one_out
 from pilae._engine.moments import FLOAT32_RIDGE, Moments
-from pilae._network.head import LinearHead, Output, solve_output
+from pilae._network.head import LinearHead, Output
 from pilae._network.layer import _decoder, _narrowest, decoder_with_bias
+from pilae._network.output import solve_output
 from torture.harness import Broken
 
 QUICK = {"seeds": 1}

@@ -6,9 +6,10 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 from importlib import import_module
 
 from ._data.sources import scan_blocks, scan_csv, scan_parquet
+from ._estimators.classifier import PILAEClassifier
 from ._estimators.conv import ConvPILAE
-from ._estimators.model import PILAEClassifier, PILAERegressor
 from ._estimators.pil import PILClassifier, PILRegressor
+from ._estimators.regressor import PILAERegressor
 from ._estimators.stack import PILAutoencoder, StackedPILAE
 from ._estimators.stacking import stacked
 from .save import ModelFileError, load

@@ -25,8 +25,10 @@ from ._base.extras import extra
 from ._base.progress import Progress
 from ._base.whole import whole_file
 from ._data.sources import scan_blocks
-from ._estimators.model import PILAEClassifier, PILAERegressor
-from ._tables.tables import SAMPLE_ROWS, Counted, Encoder, Format, Part, TableFile, encoded, held_out
+from ._estimators.classifier import PILAEClassifier
+from ._estimators.regressor import PILAERegressor
+from ._tables.encoder import SAMPLE_ROWS, Encoder
+from ._tables.files import Counted, Format, Part, TableFile, encoded, held_out
 from .export import to_onnx
 from .report import check_ending, make_report
 

@@ -82,7 +82,7 @@ MOST_COLUMNS = 10**6
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "skrub")
 
-_LATER = {"Encoder": "pilae._tables.tables"}
+_LATER = {"Encoder": "pilae._tables.encoder"}
 """Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
 
 

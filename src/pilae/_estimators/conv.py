@@ -36,7 +36,8 @@ from .._network.patches import (
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
-from .model import PILAEClassifier, PILAERegressor
+from .classifier import PILAEClassifier
+from .regressor import PILAERegressor
 
 PATCH_IMAGES = 4000
 """Images that patches are taken from, at most."""

@@ -19,8 +19,10 @@ from .._data.dask import lazy_on_dask
 from .._data.opening import is_streamed, rows_to_ask, stream_to_fit
 from .._data.rows import Block, Rows
 from .._network import structure
+from .._network.growth import LAYER_RIDGE, Grower
 from .._network.layer import LayerSpec
-from .._network.network import LAYER_RIDGE, Grower, Network, survey
+from .._network.network import Network
+from .._network.survey import survey
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters

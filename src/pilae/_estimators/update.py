@@ -24,20 +24,12 @@ from .._base.whole import whole_update
 from .._data.rows import Rows
 from .._data.targets import one_kind, plain_labels
 from .._engine.moments import Moments
-from .._network.head import (
-    Calibration,
-    EstimatorHead,
-    LinearHead,
-    Output,
-    add_features,
-    blurred,
-    definite,
-    features_of,
-    score_output,
-    solve_output,
-)
+from .._network.calibration import Calibration
+from .._network.head import EstimatorHead, LinearHead, Output
 from .._network.layer import Layer, check_sums, updated_layer
-from .._network.network import Network, Seen, rows_to_score
+from .._network.network import Network, Seen
+from .._network.output import add_features, blurred, definite, features_of, score_output, solve_output
+from .._network.survey import rows_to_score
 
 
 class Wider(NamedTuple):

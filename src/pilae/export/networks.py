@@ -9,8 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
 from .._engine.scaling import Scaling, Squash
-from .._network.head import Calibration, EstimatorHead, Hidden, LinearHead
+from .._network.calibration import Calibration
+from .._network.head import EstimatorHead, LinearHead
 from .._network.network import Network
+from .._network.neurons import Hidden
 from .graph import INT64, Graph
 from .images import image_features
 

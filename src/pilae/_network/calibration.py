@@ -1,0 +1,151 @@
+"""From leave-one-out outputs to probabilities and intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+from scipy.optimize import brentq
+from scipy.special import logsumexp, softmax
+from sklearn.linear_model import LogisticRegression
+
+from .._arrays import Array, dtype_name, expit, namespace, space_of
+from .._base.saveable import saveable
+from .._engine.loo import Scored
+
+MAPPED_ROWS, MAPPED_CLASSES = 100, 30
+"""Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
+so many classes."""
+
+LARGEST_SCORE = 1e30
+"""Outputs beyond it are cut to it before they become probabilities: these are 0 or 1, and no sum overflows."""
+
+
+@saveable
+@dataclass
+class Calibration:
+    """From outputs to probabilities: a factor t on the outputs, and for classes perhaps a multinomial logistic map.
+
+    The probabilities of a row are softmax(t s), or softmax(t s A + b) with the map, where s are its outputs. The map
+    never changes which class is the likeliest: where it would prefer another than the outputs do, just so much of
+    softmax(t s) is mixed in that it does not, so that `predict` and `predict_proba` agree.
+    """
+
+    temperature: float
+    weights: np.ndarray | None = None
+    bias: np.ndarray | None = None
+
+    def __call__(self, scores: Array, multilabel: bool) -> Array:
+        xp, space = namespace(scores), space_of(scores)
+        size = xp.max(xp.abs(scores), axis=1, keepdims=True)
+        if bool(xp.any(size > LARGEST_SCORE)):
+            scores = xp.where(size > LARGEST_SCORE, scores / xp.clip(size, min=1.0) * LARGEST_SCORE, scores)
+        if multilabel:
+            return expit(self.temperature * (2 * scores - 1))
+        logits = self.temperature * scores
+        if self.weights is None:
+            return _softmax(logits)
+        kind = dtype_name(scores)
+        P = _softmax(logits @ space.asarray(self.weights, kind) + space.asarray(self.bias, kind))
+        plain = _softmax(logits)
+        columns = xp.arange(P.shape[1], device=space.device)[None, :]
+        wanted = columns == xp.argmax(scores, axis=1)[:, None]
+        none = xp.zeros_like(P)
+        over = P - xp.sum(xp.where(wanted, P, none), axis=1, keepdims=True)
+        under = xp.sum(xp.where(wanted, plain, none), axis=1, keepdims=True) - plain
+        share = xp.where(over > 0, over / (over + under + (over <= 0)), none)
+        share = xp.max(share, axis=1, keepdims=True)
+        share = xp.where(share > 0, xp.clip(1.00001 * share, max=1.0), share)  # a hair more than a tie
+        return (1.0 - share) * P + share * plain
+
+
+def fit_calibration(loo: Scored, multilabel: bool) -> Calibration:
+    """A temperature, or a multinomial logistic map where that has the lower log-loss on held-out rows.
+
+    Both are fitted on leave-one-out outputs. The map is tried where every class has rows enough; held out is one half
+    of the rows after the other.
+    """
+    t = fit_temperature(loo, multilabel)
+    if multilabel:
+        return Calibration(t)
+    there = loo.weight > 0
+    codes = np.argmax(loo.targets, axis=1)
+    counts = np.bincount(codes[there], minlength=loo.targets.shape[1])
+    if counts.min() < MAPPED_ROWS or len(counts) > MAPPED_CLASSES:
+        return Calibration(t)
+    half = np.arange(len(codes)) % 2 == 0  # the scored rows come in the order of a hash
+    gain = 0.0
+    for part in (half, ~half):
+        fitted = Scored(*(column[part] for column in loo))
+        plain, mapped = Calibration(fit_temperature(fitted, False)), _fit_map(fitted, codes[part])
+        rest, rows = loo.outputs[~part], np.arange(len(codes))[~part]
+        ratio = np.log(_of_class(mapped(rest, False), codes[rows])) - np.log(_of_class(plain(rest, False), codes[rows]))
+        gain += float(loo.weight[rows] @ ratio)
+    return _fit_map(loo, codes) if gain > 0 else Calibration(t)
+
+
+def _of_class(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return np.maximum(P[np.arange(len(codes)), codes], 1e-300)
+
+
+def _fit_map(loo: Scored, codes: np.ndarray) -> Calibration:
+    t = fit_temperature(loo, False)
+    weight = loo.weight / loo.weight.mean()  # only ratios matter
+    model = LogisticRegression(max_iter=200, solver="newton-cholesky").fit(t * loo.outputs, codes, sample_weight=weight)
+    A, b = model.coef_.T, model.intercept_
+    if A.shape[1] == 1:  # two classes: the difference of their logits
+        A, b = np.concatenate([-A, A], axis=1) / 2, np.concatenate([-b, b]) / 2
+    return Calibration(t, A, b)
+
+
+def _softmax(logits: Array) -> Array:
+    xp = namespace(logits)
+    e = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)
+
+
+def log_losses(loo: Scored) -> np.ndarray:
+    """Of each scored row, the log-loss of its leave-one-out probabilities at the best temperature."""
+    logits = fit_temperature(loo, False, tolerance=1e-4) * loo.outputs
+    return logsumexp(logits, axis=1) - np.sum(logits * loo.targets, axis=1)
+
+
+def fit_temperature(loo: Scored, multilabel: bool, tolerance: float = 1e-12) -> float:
+    """The factor t on the outputs that gives the lowest log-loss on the leave-one-out outputs.
+
+    The log-loss is convex in t, so t is where its derivative changes sign: found to full accuracy, unlike a minimum.
+    """
+    out, z, w = loo.outputs, loo.targets, loo.weight / loo.weight.sum()
+
+    def slope(log_t: float) -> float:
+        t = float(np.exp(log_t))
+        if multilabel:
+            margin = (2 * z - 1) * (2 * out - 1)
+            return float(-w @ np.sum(margin * scipy.special.expit(-t * margin), axis=1))
+        return float(w @ np.sum((softmax(t * out, axis=1) - z) * out, axis=1))
+
+    low, high = -3.0, 6.0
+    if slope(low) >= 0:
+        return float(np.exp(low))
+    if slope(high) <= 0:
+        return float(np.exp(high))
+    return float(np.exp(brentq(slope, low, high, xtol=tolerance)))
+
+
+def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:
+    """For each output the weighted quantile of |leave-one-out residual|, rows that are neurons included: the choice
+    of the network has made the others' residuals a little too small.
+
+    The level is raised by one row, as in conformal prediction: the new row is one more.
+    """
+    n = float(np.sum(loo.weight / np.where(loo.unit > 0, loo.unit, 1.0)))
+    level = min(1.0, coverage * (n + 1) / n)
+    size = np.abs(loo.targets - loo.outputs)
+    return np.array([_weighted_quantile(column, loo.weight, level) for column in size.T])
+
+
+def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+    order = np.argsort(values)
+    mass = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(int(np.searchsorted(mass, level)), len(values) - 1)])

@@ -1,0 +1,83 @@
+"""The hidden layer of the output network: anchor rows, or pairs of them, as neurons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import Array, contiguous, namespace
+from .._base.saveable import saveable
+from .._data.rows import Rows
+from .._engine.activations import activate
+from .._engine.linalg import Gram
+from .._engine.scaling import Scaling
+from .structure import Plan
+
+
+@saveable
+@dataclass
+class Hidden:
+    """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
+
+    Where `scaling` is None, that is part of W and b.
+    Because nothing of a neuron depends on the others, the first p neurons of a wide layer are the layer of width p.
+    With `direct` the scaled input stands before the neurons: direct links to the output.
+    """
+
+    scaling: Scaling | None
+    weights: Array
+    bias: Array
+    activation: str
+    direct: bool = False
+
+    def __call__(self, X: Array) -> Array:
+        if self.scaling is not None:
+            X = self.scaling(X)
+        H = activate(self.activation, X @ self.weights, self.bias)
+        return namespace(H).concat([X, H], axis=1) if self.direct else H
+
+    @property
+    def links(self) -> int:
+        """Columns that come before the neurons."""
+        return int(self.weights.shape[0]) if self.direct else 0
+
+    def leading(self, columns: int) -> Hidden:
+        """The layer whose first `columns` outputs are this one's."""
+        p = columns - self.links
+        return Hidden(self.scaling, contiguous(self.weights[:, :p]), self.bias[:p] + 0.0, self.activation, self.direct)
+
+
+def fit_hidden(
+    rows: Rows,
+    scaling: Scaling | None,
+    gram: Gram,
+    anchors: Array,
+    width: int,
+    plan: Plan,
+    seed: int,
+) -> Hidden:
+    """Neurons (G + eps I)^-1 a, scaled to unit variance.
+
+    For neurons="rows" a is an anchor row and the bias is drawn from the seed; for "pairs" it is the difference of two
+    anchors, and the neuron's border runs midway between them. `gram` is that of the scaled head input, which has mean
+    zero, so every pre-activation is centred already.
+    """
+    space = rows.space
+    xp = space.xp
+    rng = np.random.default_rng([seed, 1])
+    if plan.neurons == "pairs":
+        second = space.asarray(rng.integers(0, np.arange(1, width + 1)))  # of the anchors before it: widths nest
+        a, b = anchors[1 : width + 1, :], xp.take(anchors, second, axis=0)
+        directions, midway = a - b, 0.5 * (a + b)
+    else:
+        directions = anchors[:width, :]
+    W = gram.pinv_rows(directions, plan.encoder_ridge)
+    variance = gram.quadratic(W) / gram.weight
+    alive = variance > 0
+    W = W * xp.where(alive, 1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))), xp.zeros_like(variance))
+    bias = -xp.sum(midway.mT * W, axis=0) if plan.neurons == "pairs" else space.asarray(rng.standard_normal(width))
+    if scaling is not None and not plan.direct and scaling.is_mild():  # one pass over the input fewer
+        W = scaling.inverse[:, None] * W
+        bias, scaling = bias - scaling.mean @ W, None
+    return Hidden(scaling, space.asarray(W, rows.dtype), space.asarray(bias, rows.dtype), plan.activation, plan.direct)

@@ -1,0 +1,250 @@
+"""The first pass over the rows: sums of columns and targets, and which rows become neurons, are scored or fitted on."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from .._arrays import Array, Space, dtype_name, float_name, is_tensor, space_of, take_rows, to_numpy
+from .._data.keys import First, Sample, Spread, row_keys, with_targets
+from .._data.rows import Block, Rows
+from .._engine.moments import Moments
+from .._engine.scaling import RANGE, gauge_for
+from . import structure
+
+SCORED_ROWS = 10_000
+"""Most distinct rows scored by leave-one-out (all of them when there are fewer)."""
+
+SCORED_NUMBERS = 10**7
+"""Of heads whose width is given fewer are scored where it is large: their features are so many numbers, but never fewer
+rows than FEWEST_SCORED. A search is judged on more."""
+
+FEWEST_SCORED = 2500
+
+MAX_COLUMNS = 10_000
+
+
+def scored_rows(width: int) -> int:
+    """How many rows to score for a head of that width."""
+    return max(FEWEST_SCORED, min(SCORED_ROWS, SCORED_NUMBERS // max(1, width)))
+
+
+@dataclass
+class Survey:
+    """What the first pass over the rows finds."""
+
+    moments: Moments
+    targets: Moments
+    """Means and variances of the targets (0/1 for classes)."""
+    anchors: Array
+    """The anchor rows, in order: the first p are the anchors of a layer of p neurons."""
+    scored: Rows | None
+    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats; the first m of
+    them are the sample of m rows."""
+    fitted: Rows | None
+    """Distinct rows to fit the layers on, each with the weight of its repeats; None: all."""
+    searched: Rows | None
+    """Distinct (row, target) pairs to compare candidates on; None: all rows."""
+    distinct: int
+    """Distinct rows of positive weight: counted as far as `COUNTED_ROWS` and the anchors go, estimated beyond."""
+    all_counted: bool
+    """Whether that count is complete."""
+
+
+def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
+    """(keys, keys with targets, class numbers, row numbers, weights, units) of the rows of a block that count."""
+    keys = row_keys(block.X, seed)
+    n = len(keys)
+    columns = (
+        keys,
+        _with_targets(keys, block, seed),
+        np.zeros(n, np.int64) if block.codes is None else block.codes,
+        np.arange(block.start, block.start + n),
+        np.ones(n) if block.w is None else to_numpy(block.w),
+        np.ones(n) if block.unit is None else block.unit,
+    )
+    return columns if block.w is None else tuple(column[columns[4] > 0] for column in columns)
+
+
+def _with_targets(keys: Array, block: Block, seed: int, codes: Array | None = None) -> Array:
+    """Keys of rows with their targets; `codes` are the class numbers where the keys are, if that is not in NumPy."""
+    if block.Z is None:
+        return keys
+    if block.codes is None:
+        return with_targets(keys, row_keys(block.Z, seed))
+    classes = row_keys(np.eye(int(block.Z.shape[1]), dtype=np.float32), seed)  # the rows of Z are among these
+    return with_targets(keys, classes, block.codes if codes is None else codes)
+
+
+def rows_to_score(rows: Rows, seed: int) -> Rows:
+    """The rows that leave-one-out is scored on, as `survey` finds them."""
+
+    def add(sample: Sample, block: Block) -> None:
+        _, pairs, _, *rest = _offered(block, seed)
+        sample.add_salted(pairs, *rest)
+
+    chosen = rows.total(partial(Sample, SCORED_ROWS), add, "rows to score")
+    return rows.samples([chosen.rows(by_key=True)])[0]
+
+
+class _FirstPass:
+    """Everything the first pass adds up."""
+
+    def __init__(
+        self, space: Space, full: bool, seed: int, counted: int, n_classes: int, sizes: dict[str, int]
+    ) -> None:
+        self.seed = seed
+        self.moments = Moments(space, full=full)
+        self.nonzero: np.ndarray | bool = False
+        """Columns with numbers that are not zero, although their squares are."""
+        self.targets = Moments(space, full=False)
+        self.spread, self.first = Spread(counted, n_classes), First(sizes["first"])
+        self.scored, self.fitted, self.searched = (Sample(sizes[name]) for name in ("scored", "fitted", "searched"))
+
+    def add(self, block: Block) -> None:
+        self.moments.add(block.X, None, block.w)
+        still = np.flatnonzero(to_numpy(self.moments.squares() == 0))
+        if len(still):
+            xp, space = self.moments.space.xp, self.moments.space
+            found = np.zeros(int(block.X.shape[1]), bool)
+            found[still] = to_numpy(xp.any(xp.take(block.X, space.asarray(still), axis=1) != 0, axis=0))
+            self.nonzero = self.nonzero | found
+        if block.Z is not None:
+            self.targets.add(block.Z, None, block.w)
+        keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
+        index = rest[0]
+        self.spread.add(keys, codes, index)
+        if self.first.capacity:
+            self.first.add(keys, codes, index)
+        for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
+            if sample.capacity:
+                sample.add_salted(which, *rest)
+
+    def _hopeful(self, block: Block) -> tuple[np.ndarray, ...] | None:
+        """What `_offered` gives, of those rows alone that may still be chosen, found where the rows are: on a GPU that
+        spares the host almost all the work. None where all may be, or where the host does it."""
+        if block.codes is None or block.w is not None or self.first.capacity or not is_tensor(block.X):
+            return None
+        samples = [sample for sample in (self.scored, self.fitted, self.searched) if sample.capacity]
+        top = int(block.codes.max(initial=0))
+        if not self.spread.has_limit(top) or any(sample.limit is None for sample in samples):
+            return None  # before any key is made: `_offered` will make them
+        keys, codes = row_keys(block.X, self.seed, stay=True), self.moments.space.asarray(block.codes.astype(np.int64))
+        pairs = _with_targets(keys, block, self.seed, codes)
+        masks = [sample.hopeful(keys if sample is self.fitted else pairs) for sample in samples]
+        masks.append(self.spread.hopeful(keys, codes))
+        mask = functools.reduce(operator.or_, masks)
+        at = to_numpy(self.moments.space.xp.nonzero(mask)[0])
+        if len(at) < len(codes):
+            for keeper in (self.spread, self.scored, self.fitted, self.searched):
+                keeper.overflowed = True
+        chosen = tuple(to_numpy(take_rows(column, at)).view(np.uint64) for column in (keys, pairs))
+        ones = np.ones(len(at))
+        return *chosen, block.codes[at], block.start + at, ones, ones if block.unit is None else block.unit[at]
+
+    def merge(self, other: _FirstPass) -> None:
+        for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):
+            getattr(self, name).merge(getattr(other, name))
+        self.nonzero = self.nonzero | other.nonzero
+
+
+def survey(
+    rows: Rows,
+    seed: int,
+    kind: str,
+    capacity: int,
+    n_scored: int = 0,
+    fit_rows: int | None = None,
+    search_rows: Callable[[int], int] | None = None,
+    count_all: bool = True,
+    gram: bool = True,
+    input_scaling: str | None = None,
+) -> Survey:
+    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
+
+    How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
+    `count_all` these are counted only as far as the anchors go; without `gram` only means and variances are found.
+    With `input_scaling` columns of absurd size get a gauge, which stays with the rows; it takes two passes more.
+    """
+    check_columns_fit(rows.d, rows.space, rows.dual)
+    counted = max(capacity, structure.COUNTED_ROWS) if count_all else capacity
+    sizes = {
+        "first": capacity if kind == "first" else 0,
+        "scored": n_scored,
+        "fitted": fit_rows or 0,
+        "searched": 0 if search_rows is None else search_rows(2**62),
+    }
+    make = partial(_FirstPass, rows.space, gram and not rows.dual, seed, counted, rows.n_classes, sizes)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        found = rows.total(make, _FirstPass.add, "reading the rows")
+        if input_scaling is not None and not _in_range(rows, found):
+            raw = rows.with_gauge(None, "float64")
+            extent = raw.extent("looking at the columns")
+            rows.gauge, rows._there = gauge_for(extent, rows.dtype, input_scaling), None
+            rows.passes += 1
+            found = rows.total(make, _FirstPass.add, "reading the rows")
+    distinct = found.spread.rows()
+    if len(distinct) == 1:
+        raise ValueError(
+            "All rows of X are the same (rows of weight zero aside), so there is nothing to learn from: check how X "
+            "was read."
+        )
+    anchors = found.first.rows() if kind == "first" else distinct[:capacity]
+    check_spread(found.moments.variance_a())
+    n_distinct = len(distinct) if len(distinct) < counted else max(len(distinct), int(found.scored.estimate()))
+    wanted: dict[str, tuple[np.ndarray, ...]] = {"anchors": (anchors,)}
+    if n_scored:
+        wanted["scored"] = found.scored.rows(by_key=True)
+    if fit_rows and found.fitted.met_more_than(fit_rows):
+        wanted["fitted"] = found.fitted.rows()
+    if search_rows is not None:
+        count = search_rows(n_distinct)
+        if not rows.in_memory or found.searched.met_more_than(count):
+            wanted["searched"] = tuple(column[:count] for column in found.searched.rows(by_key=True))
+    samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
+    return Survey(
+        found.moments,
+        found.targets,
+        samples["anchors"].dense(),
+        samples.get("scored"),
+        samples.get("fitted"),
+        samples.get("searched"),
+        n_distinct,
+        len(distinct) < counted,
+    )
+
+
+def _in_range(rows: Rows, found: _FirstPass) -> bool:
+    """Whether the squares of all columns can be relied on, by the sums alone."""
+    limit, size = 2.0 ** RANGE[rows.dtype], to_numpy(found.moments.sizes())
+    # a column of zeros may be one of numbers that float32 makes zero
+    narrowed = rows.dtype == "float32" and "float" in dtype_name(rows.X) and float_name(rows.X) != "float32"
+    small = (size < 1 / limit) & (to_numpy(found.moments.squares() > 0) | found.nonzero | narrowed)
+    return bool(np.all(size <= limit)) and not small.any()
+
+
+def check_spread(variance: Array) -> None:
+    """Columns to learn from."""
+    xp = space_of(variance).xp
+    if not bool(xp.any(variance > 0)):
+        raise ValueError(
+            "No column of X varies by more than rounding, so there is nothing to learn from: subtract what the numbers "
+            "of a column have in common."
+        )
+
+
+def check_columns_fit(d: int, space: Space, dual: bool) -> None:
+    """Square matrices of so many columns must fit into memory; a GPU has more of it, and is fast at them."""
+    most = 4 * MAX_COLUMNS if space.is_cuda else MAX_COLUMNS
+    if d <= most or dual:
+        return
+    raise ValueError(
+        f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
+        "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
+        "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+    )
