@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -395,3 +396,14 @@ def test_version_and_modules(capsys):
     assert pilae.plot.DepthDisplay
     with pytest.raises(AttributeError):
         pilae.nonsense  # noqa: B018
+
+
+def test_warnings_of_any_file_of_the_package_are_sentences(capsys):
+    package = Path(pilae.__file__).parent
+    files = list(package.rglob("*.py"))
+    assert {package, package / "report"} <= {file.parent for file in files}
+    for file in files:
+        cli._warn("two\n  words", UserWarning, str(file), 1)
+        cli._warn("not for people", RuntimeWarning, str(file), 1)
+        cli._warn("of another library", UserWarning, str(package.parent / "other" / file.name), 1)
+    assert capsys.readouterr().err == "pilae: two words\n" * len(files)

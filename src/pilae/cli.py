@@ -83,7 +83,7 @@ def _sentence(error: Exception) -> str:
 
 def _warn(message: Any, category: Any, filename: str, *_: Any) -> None:
     """Warnings of this library as sentences; those of others are not for people at a command line."""
-    if Path(filename).parent == Path(__file__).parent and issubclass(category, UserWarning):
+    if Path(filename).is_relative_to(Path(__file__).parent) and issubclass(category, UserWarning):
         print(f"pilae: {' '.join(str(message).split())}", file=sys.stderr)
 
 

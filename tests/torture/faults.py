@@ -235,13 +235,14 @@ class Steps:
     instruction; Ctrl-C is pressed at one of them. The clock seldom meets the short moments that matter most."""
 
     def __init__(self, press_at: int = -1) -> None:
-        self.press_at, self.count = press_at, 0
+        self.press_at, self.count, self.instructions = press_at, 0, 0
 
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         if event == "call":
             frame.f_trace_opcodes = frame.f_code.co_filename == whole.__file__
         elif event in ("line", "opcode"):
             self.count += 1
+            self.instructions += event == "opcode"
             if self.count == self.press_at:
                 raise KeyboardInterrupt
         return self
@@ -269,6 +270,8 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
         model, steps = copy.deepcopy(start), Steps()
         with steps.counted():
             act(model)
+        if not steps.instructions:
+            raise Broken(f"{name}: no instruction was counted where a twin takes the estimator's place")
         rows_after = rows[:, :3] if name == "fit again" else rows
         after = fingerprint(model, rows_after)
         counts: Counter = Counter()

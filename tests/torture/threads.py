@@ -9,6 +9,7 @@ stated in docs/maths.md). Free-threaded Python: not tested, no build of it was t
 from __future__ import annotations
 
 import copy
+import inspect
 import multiprocessing
 import os
 import sys
@@ -27,6 +28,7 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import pilae
 from pilae import PILAEClassifier, PILAERegressor
 from pilae._engine.moments import Moments
 from pilae._network.output import _standardised
@@ -42,9 +44,15 @@ FULL = {
     "workers": 2,
 }  # processes that import take seconds
 
-WRITING = ("_check.py", "head.py", "model.py", "update.py")
-READING = ("_check.py", "model.py", "opening.py", "update.py")
-"""Where pilae's updates and predictions touch what a model holds."""
+PACKAGE = f"{Path(pilae.__file__).parent}{os.sep}"
+"""Every line below it is traced, in whatever file it is."""
+
+SWAP = PILAEClassifier.partial_fit
+"""As it is wrapped: the code that puts a changed model in the place of the old one."""
+
+READING = (PILAEClassifier, _standardised, Moments)
+WRITING = (SWAP, inspect.unwrap(PILAEClassifier.partial_fit), *READING)
+"""What predictions and updates run: where no line of a file that defines one of these was traced, nothing was tried."""
 
 ASKING = 8
 """Threads that ask at once."""
@@ -199,6 +207,7 @@ def _update(model: PILAEClassifier, X: np.ndarray, y: np.ndarray, k: int) -> Non
 def _ask_at_every_line(times: int) -> int:
     """At every line that an update runs somebody asks: the answer is that of before or of after."""
     X, y, _ = _data(700)
+    few = X[:20]
     start = PILAEClassifier(depth=0, **HIDDEN).fit(X, y)
     fork = start.fork().partial_fit(X[:9], y[:9])
     late = slice(0, 7), np.full(7, -1)  # a class that comes before all others in their order
@@ -211,17 +220,20 @@ def _ask_at_every_line(times: int) -> int:
         "recalibrate": lambda model: model.recalibrate(X[:500], y[:500]),
         "fit": lambda model: model.fit(X[:300], y[:300]),
     }
-    count = 0
+    lines = list[str]()
     for name, update in updates.items():
         model, after = copy.deepcopy(start), copy.deepcopy(start)
         update(after)
-        states = [_answers(copy.deepcopy(start), X), _answers(after, X)]
-        for line, answers in _while_running(partial(update, model), partial(_answers, model, X), times):
+        states = [_answers(copy.deepcopy(start), few), _answers(after, few)]
+        places = _while_running(partial(update, model), partial(_answers, model, few), times)
+        covers([line for line, _ in places], (SWAP,))
+        lines += [line for line, _ in places]
+        for line, answers in places:
             for which, answer in enumerate(answers):
                 if not any(np.array_equal(state[which], answer) for state in states):
                     raise Broken(f"{name}, asked before {line}: an answer of neither the model before nor that after")
-            count += 1
-    return count
+    covers(lines, WRITING)
+    return len(lines)
 
 
 def _update_at_every_line() -> int:
@@ -241,8 +253,23 @@ def _update_at_every_line() -> int:
             answer = _at_one_line(partial(getattr(model, name), X), at, partial(model.partial_fit, *late), done)
             if not any(np.array_equal(state, answer) for state in states):
                 raise Broken(f"{name}, a new class before {done[-1]}: an answer of neither the old model nor the new")
+        covers(done, READING)
         count += at - 1
     return count
+
+
+def covers(places: list[str], wanted: tuple[Any, ...]) -> None:
+    """Broken if no line was run in one of the files that define what is wanted."""
+    files = {place.rpartition(":")[0] for place in places}
+    missed = [thing.__qualname__ for thing in wanted if inspect.getfile(thing).removeprefix(PACKAGE) not in files]
+    if missed:
+        raise Broken(f"no line of the files of {', '.join(missed)} was traced, only of {sorted(files)}")
+
+
+def _place(frame: Any) -> str | None:
+    """file:line of a frame of pilae, None of any other."""
+    name = frame.f_code.co_filename
+    return f"{name.removeprefix(PACKAGE)}:{frame.f_lineno}" if name.startswith(PACKAGE) else None
 
 
 def _at_one_line(work: Callable[[], Any], at: int, other: Callable[[], None], done: list[str]) -> Any:
@@ -251,13 +278,14 @@ def _at_one_line(work: Callable[[], Any], at: int, other: Callable[[], None], do
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
         nonlocal passed
-        if Path(frame.f_code.co_filename).name not in READING:
+        place = _place(frame)
+        if place is None:
             return None
         passed += event == "line"
         if event == "line" and passed == at:
             sys.settrace(None)
             other()
-            done.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+            done.append(place)
             return None
         return trace
 
@@ -277,9 +305,9 @@ def _while_running(work: Callable[[], Any], ask: Callable[[], Any], times: int) 
     passed: Counter = Counter()
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
-        if Path(frame.f_code.co_filename).name not in WRITING:
+        place = _place(frame)
+        if place is None:
             return None
-        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         passed[place] += event == "line"
         if event == "line" and passed[place] <= times:
             sys.settrace(None)
