@@ -335,18 +335,6 @@ def test_progress_on_a_terminal_says_how_long_a_pass_will_take(monkeypatch):
     assert "left" not in lines[3]
 
 
-def test_iris_is_fast():
-    import time
-
-    X, y = load_iris(return_X_y=True)
-    best = np.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        PILAEClassifier().fit(X, y)
-        best = min(best, time.perf_counter() - start)
-    assert best < 0.3
-
-
 def test_random_labels_look_random_to_leave_one_out():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((1500, 5)), rng.integers(0, 2, 1500)
