@@ -93,8 +93,8 @@ licences: $(VENV)/all $(VENV)/docs
 
 # everything that tries to break pilae, at full count: under 40 minutes on 2 cores
 torture: $(VENV)/dev
-	PYTHONPATH=.:tests $(BIN)/python -m torture
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.render
+	$(BIN)/python -m pytest tests/torture --full -v
+	$(BIN)/python -m benchmarks.render
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmarks.machine import RESULTS
 from benchmarks.render import between, gpu, images, no_argument
-from torture import PARTS
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -199,7 +198,7 @@ def torture_summary() -> str:
     results = _torture()
     parts, machine = results["parts"], results["machine"]
     rows = [
-        [f"[`torture/{name}.py`](#{name})", PARTS[name], f"{found['seconds']:.0f}", f"{found['peak_megabytes']:,}"]
+        [f"[`{name}.py`](#{name})", found["promise"], f"{found['seconds']:.0f}", f"{found['peak_megabytes']:,}"]
         for name, found in parts.items()
     ]
     minutes = sum(found["seconds"] for found in parts.values()) / 60
@@ -228,9 +227,9 @@ def _torture_part(name: str) -> Callable[[], str]:
         lines = [
             f"- {key.replace('_', ' ')}: {_said(value)}"
             for key, value in found.items()
-            if key not in ("seconds", "peak_megabytes", "commit")
+            if key not in ("promise", "seconds", "peak_megabytes", "commit")
         ]
-        return "\n".join([f"({name})=", f"`python -m torture {name}`:", "", *lines])
+        return "\n".join([f"({name})=", f"`pytest tests/torture --full -k {name}`:", "", *lines])
 
     table.__name__ = f"torture_{name}"
     return table
@@ -250,7 +249,7 @@ PAGES: dict[str, tuple[Callable[[], str], ...]] = {
     "images.md": (images, no_argument),
     "beyond.md": (beyond_residual, beyond_sparse, beyond_robust),
     "gpu.md": (gpu,),
-    "promises.md": (torture_summary, *(_torture_part(name) for name in PARTS)),
+    "promises.md": (torture_summary, *(_torture_part(name) for name in _torture()["parts"])),
 }
 
 

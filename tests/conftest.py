@@ -18,6 +18,12 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=500)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--full", action="store_true", help="tests/torture at full count: tens of minutes; keeps what is measured"
+    )
+
+
 class Library:
     """Makes arrays of one library and checks that results stayed there."""
 

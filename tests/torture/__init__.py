@@ -1,7 +1,7 @@
 """Tests that try to break pilae: hostile numbers, files and moments. `make torture` runs all of them at full count.
 
-Every part is a module with two sets of counts, QUICK (run by the tests, seconds) and FULL (run by `python -m torture`),
-and a function `run(**counts)` that returns what it counted and measured, or raises `Broken`.
+Every part is a module with two sets of counts, QUICK (seconds) and FULL (`pytest tests/torture --full`), and a function
+`run(**counts)` that returns what it counted and measured, or raises `Broken`. `test_parts.py` runs them.
 """
 
 PARTS: dict[str, str] = {

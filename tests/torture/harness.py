@@ -1,11 +1,14 @@
-"""What the parts share: the error, work spread over processes, memory."""
+"""What the parts share: the error, their process, work spread over processes, memory."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import multiprocessing
-import sys
+import resource
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,6 +17,17 @@ from typing import Any
 
 class Broken(AssertionError):
     """A promise that was not kept; the message says how to see it again."""
+
+
+def measure(name: str, counts: str) -> None:
+    """The process of one part: the last line it prints is what it found. A warning is an error, as in every test."""
+    part = importlib.import_module(f"torture.{name}")
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded, use of fork", DeprecationWarning)
+    start = time.perf_counter()
+    found = part.run(**getattr(part, counts))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(found | {"seconds": round(time.perf_counter() - start, 1), "peak_megabytes": round(peak)}))
 
 
 def anonymous_megabytes() -> float:
@@ -58,8 +72,3 @@ def _child(work: Callable[[Any], Counter], item: Any, number: int, found: Any) -
         found.put((number, work(item), None))
     except BaseException as error:
         found.put((number, None, f"item {item!r}: {error}\n{traceback.format_exc()}"))
-
-
-def say(text: str) -> None:
-    """Progress, on standard error."""
-    print(text, file=sys.stderr, flush=True)

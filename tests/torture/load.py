@@ -57,7 +57,7 @@ def _worker(item: tuple[str, int]) -> Counter:
     with tempfile.TemporaryDirectory() as folder:
         steps = {"predictions": _predictions, "fixed_fits": _fixed, "automatic_fits": _automatic, "lives": _lives}
         step = partial(next, steps[name](Path(folder)))
-        repeat = f"python -m torture load, or torture.load._worker({item!r})"
+        repeat = f"pytest tests/torture --full -k load, or torture.load._worker({item!r})"
         step()  # what is called later is made here
         gc.collect()
         gc.freeze()  # nobody looks again at what was there before: this process is a child and will end
