@@ -7,7 +7,7 @@ from importlib import import_module
 
 from ._data.sources import scan_blocks, scan_csv, scan_parquet
 from ._estimators.classifier import PILAEClassifier
-from ._estimators.conv import ConvPILAE
+from ._estimators.images import ConvPILAE
 from ._estimators.pil import PILClassifier, PILRegressor
 from ._estimators.regressor import PILAERegressor
 from ._estimators.stack import PILAutoencoder, StackedPILAE

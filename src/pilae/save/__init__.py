@@ -1,0 +1,173 @@
+"""Models in one file: arrays and a JSON header, no pickle, and no code of the file's is run when it is loaded.
+
+A file is a ZIP archive of `header.json` and one `.npy` member for each array. The header is a tree of plain values, of
+numbers of arrays, and of objects named by the classes that `saveable` has listed; nothing else can be in it. What a
+scikit-learn estimator holds (a head, a table encoder) is a member written by skops, whose types are checked by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import platform
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._base.saveable import KINDS
+from .._base.whole import whole_file
+from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened
+from .reader import Reader
+from .writer import Writer
+
+__all__ = ["ModelFileError", "SaveMixin", "check_saveable", "load", "load_all", "read_header", "save", "versions"]
+
+ModelFileError.__module__ = __name__  # where people find it
+
+MOST_COLUMNS = 10**6
+"""Of rows that a file may claim its model takes."""
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "skrub")
+
+
+class SaveMixin:
+    """`save` for estimators."""
+
+    def _settle(self) -> None:
+        """Finish what was put off, before the model is written."""
+
+    def _check_loaded(self) -> None:
+        """Raises anything if the parts of a model that was read do not fit together. One row of zeros goes through."""
+
+    def save(self, path: str | os.PathLike, *, statistics: bool = True) -> None:
+        """Write the fitted model to one file, which `pilae.load` reads. The file appears whole or not at all.
+
+        Arrays are stored as NumPy's, wherever the model was fitted.
+
+        Parameters
+        ----------
+        path : path-like
+        statistics : bool, default=True
+            Keep the sums that `partial_fit`, `forget` and `merge` need. They are most of the file where the head is
+            wide, and a model that only predicts can do without.
+        """
+        save(self, path, statistics=statistics)
+
+
+def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict[str, Any] | None = None) -> None:
+    """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
+    check_is_fitted(model)
+    model._settle()
+    writer = Writer(() if statistics else ("moments", "statistics"))
+    tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
+    header = {
+        "file": "pilae",
+        "format": FORMAT,
+        "kind": type(model).__name__,
+        "versions": versions(),
+        "members": writer.checksums,
+        "objects": writer.objects,
+        "tree": tree,
+    }
+    text = json.dumps(header, allow_nan=False).encode()
+    if len(text) > HEADER_BYTES:
+        raise ValueError(
+            f"What is to be saved beside arrays takes {len(text):,} bytes, and at most {HEADER_BYTES:,} can be loaded: "
+            "use shorter names for columns and classes, or numbers."
+        )
+    with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("header.json", text, zipfile.ZIP_DEFLATED)
+        archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
+        for name, write in writer.members.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:  # stored: weights are noise
+                write(member)
+
+
+def check_saveable(value: Any, place: str) -> None:
+    """Raises what `save` would."""
+    Writer(()).encode(value, place)
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a model that `save` wrote.
+
+    No code in the file is run: it holds arrays, plain values and names of pilae's own classes; a scikit-learn
+    estimator inside it is read by skops, and only if all of its types are known. Damage is noticed by checksums, and
+    a file cannot claim much more memory than it has bytes. Whatever is wrong with it is a `ModelFileError`. Checksums
+    do not say who wrote a file: its model predicts what its writer wanted.
+
+    Returns
+    -------
+    estimator
+        The model; or where `pilae fit` wrote the file, a scikit-learn pipeline of the table encoder and the model,
+        which takes DataFrames with the columns it was fitted on (`pipeline["model"]` is the network alone).
+
+    Examples
+    --------
+    >>> import tempfile, pilae
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = pilae.PILAEClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/iris.pilae")
+    ...     again = pilae.load(f"{folder}/iris.pilae")
+    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    held = load_all(path)
+    if "table" not in held:
+        return held["model"]
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("table", held["table"]), ("model", held["model"])])
+
+
+def load_all(path: str | os.PathLike) -> dict[str, Any]:
+    """The model, and what was kept beside it."""
+    with opened(path) as archive:
+        header = header_of(archive, path)
+        reader = Reader(archive, header, path)
+        with damage(path):
+            held = {name: reader.decode(value) for name, value in header["tree"].items()}
+            model, table = held["model"], held.get("table")
+            if not isinstance(model, SaveMixin) or not 0 < model.n_features_in_ <= MOST_COLUMNS:  # type: ignore[attr-defined]
+                raise damaged(path)
+            if set(held) - {"model", "table"} or ("table" in held and not isinstance(table, KINDS["Encoder"])):
+                raise damaged(path)
+            with np.errstate(all="ignore"):
+                model._check_loaded()
+                if table is not None:
+                    table._check_loaded()
+        return held
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What a file says about itself, without reading its arrays."""
+    with opened(path) as archive:
+        header = header_of(archive, path)
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    with damage(path):
+        if header["kind"] not in KINDS:  # it is shown to people
+            raise damaged(path)
+        return {key: header[key] for key in ("kind", "format", "versions")} | {
+            "bytes": os.path.getsize(path),
+            "arrays": sum(name.endswith(".npy") for name in header["members"]),
+            "array_bytes": sum(sizes[name] for name in header["members"] if name.endswith(".npy")),
+        }
+
+
+def versions() -> dict[str, str]:
+    """Of Python, pilae and the packages a file was written with, those that are installed."""
+    pilae = importlib.import_module(__package__.split(".")[0])  # it may be run from a folder, without being installed
+    found = {"python": platform.python_version(), "pilae": pilae.__version__}
+    for package in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -1,0 +1,105 @@
+"""The archive of a model file: what is opened, how much it may unpack to, and the one error."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+FORMAT = 2
+"""Goes up when a file of today could not be read by the code of yesterday. 2: the header has a checksum."""
+
+HEADER_BYTES = 2**24
+"""A header is not larger than this: a name for each of 100,000 columns is a third of it."""
+
+UNPACKED_BYTES, UNPACKED_TIMES = 2**28, 100
+"""An archive may unpack to so many bytes, or to so many times its size: beyond, it was made to fill memory."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model that this version of pilae can load: damaged, forged, of another program or of a later one.
+
+    The one error of `load`, beside those of files that are not there or not to be read (OSError) and of packages that
+    are not installed (ImportError).
+
+    Examples
+    --------
+    >>> import tempfile, pilae
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     pilae.load(file.name)
+    Traceback (most recent call last):
+    pilae.save.ModelFileError: ... is not a model that pilae has saved, or it is damaged.
+    """
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
+    with open(path, "rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+            check_archive(archive, os.fstat(file.fileno()).st_size)
+        except Exception as error:  # zipfile raises many classes on archives that are none
+            raise ModelFileError(
+                f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged."
+            ) from error
+        with archive:
+            yield archive
+
+
+def check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """Raises on archives that could unpack to much more than they are, and on ways of packing that we do not use."""
+    infos = archive.infolist()
+    if sum(info.file_size for info in infos) > max(UNPACKED_BYTES, UNPACKED_TIMES * size):
+        raise ValueError("the archive claims to unpack to far more than it is")
+    for info in infos:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise ValueError(f"{info.filename} is packed or encrypted in a way that is never used")
+
+
+def bytes_of(archive: zipfile.ZipFile, name: str, most: int | None = None) -> bytes:
+    """A member, and not a byte more than it claims to have: zipfile would unpack all there is first."""
+    size = archive.getinfo(name).file_size
+    if most is not None and size > most:
+        raise ValueError(f"{name} has {size:,} bytes")
+    with archive.open(name) as member:
+        return member.read(size)
+
+
+def damaged(path: str | os.PathLike) -> ModelFileError:
+    return ModelFileError(f"{os.fspath(path)!r} is damaged: what it says about itself makes no sense.")
+
+
+@contextlib.contextmanager
+def damage(path: str | os.PathLike) -> Iterator[None]:
+    """Whatever goes wrong while a header is followed means that it is not what was written."""
+    try:
+        yield
+    except (ModelFileError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise damaged(path) from error
+
+
+def header_of(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, Any]:
+    try:
+        text = bytes_of(archive, "header.json", HEADER_BYTES)
+        header = json.loads(text)
+        wrong = header["file"] != "pilae"
+        written = int(header["format"])
+        checked = written < 2 or bytes_of(archive, "header.sha256", 64).decode() == hashlib.sha256(text).hexdigest()
+    except Exception as error:  # as many classes as there are ways to be damaged
+        raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
+    if wrong or written < 1:
+        raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
+    if written <= FORMAT and not checked:
+        raise ModelFileError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
+    if written > FORMAT:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} was written by a later pilae, in format {written}, "
+            f"and this version reads formats up to {FORMAT}: update pilae to load it."
+        )
+    return header

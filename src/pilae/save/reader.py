@@ -1,0 +1,124 @@
+"""The way back: a JSON tree, arrays and bytes as objects."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import os
+import zipfile
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._arrays import NUMPY
+from .._arrays.npy import claimed_array
+from .._base.saveable import KINDS
+from .archive import ModelFileError, bytes_of, damaged
+from .estimators import TRUSTED, check_estimator, need_skops
+
+MOST_MENTIONS = 100
+"""Times that a header may name one object: each is worked through."""
+
+_LATER = {"Encoder": "pilae._tables.encoder"}
+"""Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
+
+
+class Reader:
+    """The way back."""
+
+    def __init__(self, archive: zipfile.ZipFile, header: dict[str, Any], path: str | os.PathLike) -> None:
+        self.archive, self.header, self.path = archive, header, os.fspath(path)
+        self._made: dict[int, Any] = {}
+        self._read: set[str] = set()
+        self._asked: Counter[int] = Counter()
+
+    def decode(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        [(key, content), *_] = value.items()
+        if key == "float":
+            return float(content)
+        if key == "space":
+            return NUMPY
+        if key == "tuple":
+            return tuple(self.decode(item) for item in content)
+        return self._object(content)
+
+    def _object(self, number: int) -> Any:
+        self._asked[number] += 1
+        if number < 0 or self._asked[number] > MOST_MENTIONS:
+            raise IndexError(number)
+        if number not in self._made:
+            self._made[number] = self._decoded(self.header["objects"][number])
+        return self._made[number]
+
+    def _decoded(self, value: dict[str, Any]) -> Any:
+        [(key, content), *_] = value.items()
+        if key == "list":
+            return [self.decode(item) for item in content]
+        if key == "dict":
+            keys = [self.decode(k) for k, _ in content]
+            if not all(isinstance(key, (str, int, float, type(None))) for key in keys):
+                raise TypeError("keys are plain values")  # the hash of others can take forever
+            return {key: self.decode(v) for key, (_, v) in zip(keys, content, strict=True)}
+        if key == "array":
+            return _array_of(self._member(content))
+        if key == "items":
+            array = np.empty(len(content), dtype=object)
+            array[:] = [self.decode(item) for item in content]
+            return array.reshape(value["shape"])
+        if key == "skops":
+            return self._estimator(self._member(content))
+        return self._restored(content, value["fields"])
+
+    def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
+        if kind in _LATER:
+            importlib.import_module(_LATER[kind])
+        cls: Any = KINDS.get(kind)
+        if cls is None:
+            raise ModelFileError(
+                f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."
+            )
+        found = {name: self.decode(item) for name, item in fields.items()}
+        if hasattr(cls, "_fields"):
+            return cls(**found)
+        # parameters that came after the file was written have their defaults
+        made = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
+        made.__dict__.update(found)
+        return made
+
+    def _estimator(self, data: bytes) -> Any:
+        skops = need_skops(f"{self.path!r}")
+        check_estimator(data)
+        unknown = set(skops.get_untrusted_types(data=data))
+        if unknown - set(TRUSTED):
+            raise ModelFileError(
+                f"{self.path!r} holds a {sorted(unknown - set(TRUSTED))[0]}, which is not among the types that are "
+                "safe to load: nothing was loaded."
+            )
+        return skops.loads(data, trusted=sorted(unknown))
+
+    def _member(self, name: str) -> bytes:
+        if name in self._read:  # once is all that is ever written; again and again would fill memory
+            raise damaged(self.path)
+        self._read.add(name)
+        try:
+            data = bytes_of(self.archive, name)
+        except Exception as error:  # zipfile and zlib raise many classes on damaged members
+            raise ModelFileError(f"{self.path!r} is damaged: {name} cannot be read.") from error
+        if hashlib.sha256(data).hexdigest() != self.header["members"].get(name):
+            raise ModelFileError(f"{self.path!r} is damaged: {name} is not what was saved.")
+        return data
+
+
+def _array_of(data: bytes) -> np.ndarray:
+    """The array of a `.npy` member."""
+    file = io.BytesIO(data)
+    shape, fortran, dtype = claimed_array(file, len(data))
+    if dtype.kind not in "biufUSmM":
+        raise ValueError(f"an array has dtype {dtype}")
+    order: Any = "F" if fortran else "C"
+    return np.ndarray(shape, dtype, data, file.tell(), order=order).copy(order=order)
