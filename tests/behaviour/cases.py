@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+import sklearn
 from sklearn import datasets
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import pilae
@@ -33,13 +35,14 @@ from pilae import (
     PILClassifier,
     PILRegressor,
     StackedPILAE,
+    plot,
     scan_blocks,
     scan_csv,
     scan_parquet,
     stacked,
 )
 
-ASKED = 40
+ASKED = 30
 """Rows that are predicted, about."""
 
 Answer = dict[str, Any]
@@ -119,7 +122,7 @@ def labels(y: np.ndarray) -> np.ndarray:
 
 
 def some(X: Any) -> Any:
-    """About forty rows from all of X."""
+    """About thirty rows from all of X."""
     return X[:: max(1, len(X) // ASKED)][:ASKED]
 
 
@@ -275,6 +278,14 @@ def multilabel(folder: Path) -> Answer:
 
 
 @case()
+def multilabel_of_scikit_learn(folder: Path) -> Answer:
+    X, Z = made()
+    y = (Z > 1.0).astype(int)
+    model = PILAEClassifier(width=[5], head=KNeighborsClassifier(7)).fit(X, y)
+    return told(model, X)
+
+
+@case()
 def skip_and_branches(folder: Path) -> Answer:
     X, Z = made()
     network = {"width": [5, 4], "head_width": 30, "ridge": 1e-2}
@@ -390,6 +401,53 @@ def every_activation(folder: Path) -> Answer:
     return each(**{name: said(model.fit(X, Z[:, 0]), some(X), methods=("predict",)) for name, model in models.items()})
 
 
+@case(condition=1e8)
+def search_in_two_rounds(folder: Path) -> Answer:
+    """Enough rows for a second round; narrow, so that it is quick."""
+    X, Z = made(3000, 4)
+    return told(PILAERegressor(max_depth=1, head_width=60).fit(X, Z[:, 0]), X)
+
+
+@case(condition=1e6)
+def more_columns_than_rows(folder: Path) -> Answer:
+    X, y = digits()
+    wide = np.concatenate([X[:50], X[50:100] * 0.5], axis=1)  # 128 columns
+    network = {"width": [20], "head_width": 12, "ridge": 1e-2, "encoder_ridge": 1e-2}
+    return each(
+        classifier=told(PILAEClassifier(**network).fit(wide, y[:50]), wide),
+        exact=told(StackedPILAE(width=[10], encoder_ridge=0).fit(wide), wide),
+        truncated=told(StackedPILAE(width=[10], encoder="truncated").fit(wide), wide),
+    )
+
+
+@case(condition=1e6)
+def exact_pseudoinverse(folder: Path) -> Answer:
+    """encoder_ridge 0, also where columns repeat, which asks for an exact rank."""
+    X, Z = made()
+    again = np.concatenate([X, X[:, :2], np.ones((300, 1))], axis=1)
+    network = {"encoder_ridge": 0, "head": "ridge", "ridge": 1e-2}
+    ranks = PILAERegressor(width="rank", depth=1, **network).fit(again, Z)
+    return each(
+        plain=told(PILAERegressor(width=[5, 4], **network).fit(X, Z), X),
+        repeated=told(ranks, again) | {"rank": ranks.layers_[0].rank},
+        prototypes=told(PILAERegressor(width=[5], head_width=12, encoder_ridge=np.inf, ridge=1e-2).fit(X, Z), X),
+    )
+
+
+@case(condition=1e6)
+def columns_of_absurd_size(folder: Path) -> Answer:
+    """Near the ends of what a float holds, and weights as large."""
+    X, Z = made()
+    sizes = 2.0 ** np.array([400, 600, -500, 0, 300, 10])
+    network = {"width": [5], "head_width": 15, "ridge": 1e-2}
+    heavy = PILAERegressor(**network).fit(X[:200], Z[:200], sample_weight=np.full(200, 2.0**800))
+    return each(
+        standard=told(PILAERegressor(input_scaling="standard", **network).fit(X * sizes, Z), X * sizes),
+        together=told(PILAERegressor(**network).fit(X * 2.0**600, Z), X * 2.0**600),
+        heavy=told(heavy.partial_fit(X[200:], Z[200:], sample_weight=np.full(100, 2.0**800)), X),
+    )
+
+
 # --------------------------------------------------------------------------------------------------- weights
 
 
@@ -420,10 +478,29 @@ def sample_weights(folder: Path) -> Answer:
 
 
 @case()
+def weights_for_a_head_of_scikit_learn(folder: Path) -> Answer:
+    """Given without routing, and asked for by it."""
+    X, y = iris()
+    w = 1.0 + np.arange(150) % 4
+    plain = PILAEClassifier(width=[3], head=GaussianNB()).fit(X, y, sample_weight=w)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = PILAEClassifier(width=[3], head=GaussianNB().set_fit_request(sample_weight=True))
+        routed = said(asking.set_fit_request(sample_weight=True).fit(X, y, sample_weight=w), some(X))
+    return each(plain=said(plain, some(X)), routed=routed)
+
+
+@case()
 def fit_rows(folder: Path) -> Answer:
     X, y = digits()
     network = {"width": [20], "head_width": 40, "ridge": 1e-2, "block_rows": 64}
     return told(PILAEClassifier(fit_rows=150, **network).fit(X, y), X)
+
+
+@case()
+def fit_rows_found(folder: Path) -> Answer:
+    X, Z = made(10_400, 4)
+    model = PILAERegressor(fit_rows="auto", width=[3], head_width=20, ridge=1e-2).fit(X, Z[:, 0])
+    return told(model, X)
 
 
 # ---------------------------------------------------------------------------------- without labels, images
@@ -470,6 +547,26 @@ def images_given(folder: Path) -> Answer:
     two = ConvPILAE(patch=3, pool=2, mirror=False, depth=2, **given).fit(X)
     several = ConvPILAE(patch=[3, 5], pool=3, mirror=True, depth=1, pooling="max", tied=True, **given).fit(X)
     return each(two=told(two, X), several=told(several, X))
+
+
+@case()
+def images_in_colour(folder: Path) -> Answer:
+    """Steps of two pixels, no contrast, no root; and back."""
+    X, _ = digits()
+    images = np.stack([X, X[::-1], 16 - X], axis=2).reshape(-1, 8, 8, 3)
+    given = {"filters": 6, "encoder_ridge": 0.1, "mirror": False, "depth": 1, "pool": 2, "stride": 2, "patch": 4}
+    plain = ConvPILAE(contrast=None, power=1.0, both_signs=False, **given).fit(images)
+    rows = ConvPILAE(contrast=0.1, power=0.7, image_shape=(8, 8, 3), **given).fit(images.reshape(300, -1))
+    back = rows.reconstruct(images[:4].reshape(4, -1))
+    return each(plain=told(plain, images), rows=told(rows, images.reshape(300, -1)) | {"back": back[:, ::5]})
+
+
+@case(condition=1e6)
+def images_searched_for_numbers(folder: Path) -> Answer:
+    """Larger images, where a second layer is tried too, and a number to predict."""
+    X, y = digits()
+    images = np.kron(X[:80].reshape(-1, 8, 8), np.ones((2, 2)))[:, 1:14, 1:14]
+    return told(ConvPILAE(max_features=120).fit(images, y[:80].astype(float)), images)
 
 
 @case()
@@ -616,6 +713,21 @@ def rows_blocks(folder: Path) -> Answer:
 
 
 @case()
+def rows_sparse_blocks(folder: Path) -> Answer:
+    """Sparse blocks of labels and weights, scored and learnt from later."""
+    X, y = digits()
+    w = 1.0 + np.arange(300) % 3
+    S = scipy.sparse.csr_array(X)
+    early, late = (
+        [(S[a:b], y[a:b], w[a:b]) for a, b in cut] for cut in (((0, 90), (90, 200)), ((200, 260), (260, 300)))
+    )
+    source = scan_blocks(early)
+    model = PILAEClassifier(width=[15], head_width=30, ridge=1e-2).fit(source)
+    score = model.score(source)
+    return each(first=told(model, X), later=said(model.partial_fit(scan_blocks(late)), some(X))) | {"score": score}
+
+
+@case()
 def rows_memmap(folder: Path) -> Answer:
     X, y = digits()
     np.save(folder / "X.npy", X)
@@ -633,6 +745,20 @@ def rows_dask(folder: Path) -> Answer:
         A, b = da.from_array(X, chunks=(110, 6)), da.from_array(Z[:, 0], chunks=90)
         model = PILAERegressor(**NETWORK).fit(A, b)
         return told(model, X) | {"lazy": model.predict(A).compute()[:9], "score": model.score(A, b)}
+
+
+@case()
+def rows_dask_frame(folder: Path) -> Answer:
+    """A frame of labels with names, and weights."""
+    import dask
+    import dask.dataframe as dd
+
+    X, y = wine()
+    frame = dd.from_pandas(table(X, kind=labels(y), weight=1.0 + y), npartitions=3)
+    with dask.config.set(scheduler="synchronous"):
+        names = [f"c{k}" for k in range(13)]
+        model = PILAEClassifier(**NETWORK).fit(frame[names], frame["kind"], sample_weight=frame["weight"])
+        return told(model, table(X)) | {"score": model.score(frame[names], frame["kind"])}
 
 
 # -------------------------------------------------------------------------------------------------- updates
@@ -677,6 +803,23 @@ def fork_and_merge(folder: Path) -> Answer:
     one, two = model.fork().partial_fit(X[100:220], Z[100:220]), model.fork().partial_fit(X[220:], Z[220:])
     alike = one.network_hash_ == two.network_hash_ == model.network_hash_
     return each(part=said(one, some(X), methods=("predict",)), merged=told(model.merge(one, two), X)) | {"alike": alike}
+
+
+@case()
+def merge_of_classes(folder: Path) -> Answer:
+    """Sites that have seen different classes; and weights of classes that count for later rows."""
+    X, y = iris()
+    names = labels(y)
+    model = PILAEClassifier(class_weight={"birch <b>": 2.0}, **NETWORK).fit(X[:100:2], names[:100:2])
+    one, two = model.fork().partial_fit(X[1:60:2], names[1:60:2]), model.fork().partial_fit(X[90:], names[90:])
+    return told(model.merge(one, two), X)
+
+
+@case()
+def partial_fit_of_labels(folder: Path) -> Answer:
+    X, Z = made()
+    y = (Z > 1.0).astype(int)
+    return told(PILAEClassifier(**NETWORK).partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:]), X)
 
 
 @case()
@@ -747,11 +890,55 @@ def command_line(folder: Path) -> Answer:
     return answer
 
 
-@case(dtype="float32", condition=1e2)
-def onnx(folder: Path) -> Answer:
-    """Through onnxruntime, which answers in float32."""
+@case(condition=1e8)
+def command_line_on_other_files(folder: Path) -> Answer:
+    """Parquet, npz and ARFF; info, report and export."""
+    from pilae.cli import main
+
+    X, y = iris()
+    answer = {}
+
+    def said_by(*arguments: Any) -> dict:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            answer[f"{arguments[0]} {arguments[1].name}"] = main([*map(str, arguments), "--json"])
+        return json.loads(out.getvalue())
+
+    table(X, kind=labels(y)).to_parquet(folder / "iris.parquet")
+    np.savez(folder / "iris.npz", X=X, y=y)
+    header = ["@relation iris", *(f"@attribute c{k} numeric" for k in range(4)), "@attribute kind {0,1,2}", "@data"]
+    rows = [",".join(map(repr, [*map(float, row), int(k)])) for row, k in zip(X, y, strict=True)]
+    (folder / "iris.arff").write_text("\n".join([*header, *rows]))
+    for name, target in (("iris.parquet", "kind"), ("iris.npz", "y"), ("iris.arff", "kind")):
+        model = folder / f"{name}.pilae"
+        fit = said_by("fit", folder / name, "--target", target, "-o", model, "--quiet", "--holdout", "0.3")
+        known = {"task", "rows", "columns", "leave_one_out", "held_out", "held_out_rows", "score"}
+        answer |= {f"{name}.{key}": value for key, value in fit.items() if key in known}
+        answer[f"{name}.evaluated"] = said_by("evaluate", model, folder / name)["score"]
+    info = said_by("info", model)
+    answer["info"] = json.dumps(sorted(info))
+    said_by("report", model, folder / "iris.arff", "-o", folder / "report.json")
+    answer["report"] = json.dumps(sorted(json.loads((folder / "report.json").read_text())))
+    exported = said_by("export", model, "--onnx", folder / "iris.onnx")
+    answer["export"] = json.dumps(sorted(exported))
+    return answer
+
+
+def through_onnx(models: dict[str, tuple[Any, np.ndarray]], folder: Path, **options: Any) -> Answer:
+    """What onnxruntime makes of the exported models; it answers in float32."""
     import onnxruntime
 
+    answer = {}
+    for name, (model, rows) in models.items():
+        path = str(folder / f"{name}.onnx")
+        model.to_onnx(path, **options)
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        outputs = session.run(None, {session.get_inputs()[0].name: some(rows).astype(np.float32)})
+        answer |= {f"{name}.{k}": np.asarray(output)[..., :6] for k, output in enumerate(outputs)}
+    return answer
+
+
+@case(dtype="float32", condition=1e2)
+def onnx(folder: Path) -> Answer:
     X, y = iris()
     Z, t = made()
     D, _ = digits()
@@ -762,10 +949,81 @@ def onnx(folder: Path) -> Answer:
         "stack": (StackedPILAE(width=[4]).fit(Z), Z),
         "images": (convolution.fit(D), D),
     }
-    answer = {}
-    for name, (model, rows) in models.items():
-        model.to_onnx(folder / f"{name}.onnx")
-        session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
-        outputs = session.run(None, {session.get_inputs()[0].name: some(rows).astype(np.float32)})
-        answer |= {f"{name}.{k}": np.asarray(output) for k, output in enumerate(outputs)}
-    return answer
+    return through_onnx(models, folder)
+
+
+@case(dtype="float32", condition=1e2)
+def onnx_of_more(folder: Path) -> Answer:
+    """Heads, scalings, branches, labels, two layers of images; and graphs that multiply in float32."""
+    X, y = iris()
+    Z, t = made()
+    D, _ = digits()
+    images = {"filters": 5, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": True, "depth": 2, "patch": 3, "pool": 2}
+    network = {"width": [3], "head_width": 15, "ridge": 1e-1}
+    models = {
+        "softmax": (PILAEClassifier(width=[3], head="softmax").fit(X, labels(y)), X),
+        "branches": (PILAEClassifier(branches=2, skip=True, input_scaling="asinh", **network).fit(X, y > 0), X),
+        "labels": (PILAEClassifier(**network).fit(Z, (t > 1).astype(int)), Z),
+        "images": (ConvPILAE(pooling="max", **images).fit(D), D),
+        "autoencoder": (PILAutoencoder(width=4).fit(Z), Z),
+    }
+    return through_onnx(models, folder) | through_onnx({"float32": models["branches"]}, folder, dtype="float32")
+
+
+# -------------------------------------------------------------------------------------------------- reports
+
+
+def leaves(tree: Any) -> Answer:
+    """A tree of plain values as its floats, in order, and the text of everything else.
+
+    Without what differs from run to run: times, memory, versions.
+    """
+    numbers: list[float] = []
+
+    def masked(value: Any) -> Any:
+        if isinstance(value, dict):
+            gone = ("seconds", "peak_megabytes", "versions", "rows_per_second")
+            return {key: masked(item) for key, item in value.items() if key not in gone}
+        if isinstance(value, (list, tuple)):
+            return [masked(item) for item in value]
+        if isinstance(value, float):
+            numbers.append(value)
+            return "a number"
+        return value
+
+    return {"text": json.dumps(masked(tree)), "numbers": np.array(numbers)}
+
+
+def page(report: Any) -> Answer:
+    """What a report says, and the headings of its page."""
+    headings = [line for line in report.to_markdown().splitlines() if line.startswith("#")]
+    return leaves(report.summary) | {"headings": json.dumps(headings)}
+
+
+@case(condition=1e6)
+def reports(folder: Path) -> Answer:
+    X, y = iris()
+    Z, t = made(150)
+    D, k = digits()
+    images = {"filters": 5, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1, "patch": 3, "pool": 2}
+    classifier = PILAEClassifier(**NETWORK).fit(X[::2], labels(y[::2]))
+    return each(
+        classifier=page(classifier.report(X[1::8], labels(y[1::8]), title="Iris")),
+        regressor=page(PILAERegressor(**NETWORK).fit(Z[:100], t[:100, 0]).report(Z[100:], t[100:, 0])),
+        images=page(ConvPILAE(**images).fit(D, k).report()),
+    )
+
+
+@case(condition=1e8)
+def displays(folder: Path) -> Answer:
+    """What the plots are drawn from."""
+    X, y = wine()
+    model = PILAEClassifier(width=[6]).fit(X[::2], y[::2])
+    calibration = plot.CalibrationDisplay.computed(y, model.predict_proba(X), model.classes_)
+    spectrum = plot.SpectrumDisplay.computed(X)
+    depth = plot.DepthDisplay.computed(PILAEClassifier(max_depth=1).fit(X[::2], y[::2]).search_)
+    return each(
+        calibration={key: plain(value) for key, value in vars(calibration).items() if not key.endswith("_")},
+        spectrum={"values": plain(spectrum.values), "rank": spectrum.rank, "cutoff": spectrum.cutoff},
+        depth={"depths": json.dumps(list(map(int, depth.depths))), "losses": np.asarray(depth.losses, float)},
+    )
