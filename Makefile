@@ -31,7 +31,7 @@ $(VENV)/docs: $(VENV)/core
 	touch $@
 
 demo: $(VENV)/core
-	$(BIN)/python examples/demo.py
+	$(BIN)/python docs/examples/demo.py
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow and not browser"
@@ -94,7 +94,7 @@ licences: $(VENV)/all $(VENV)/docs
 # everything that tries to break pilae, at full count: under 40 minutes on 2 cores
 torture: $(VENV)/dev
 	$(BIN)/python -m pytest tests/torture --full -v
-	$(BIN)/python -m benchmarks.render
+	$(BIN)/python -m studies render
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
@@ -106,31 +106,32 @@ docs: $(VENV)/docs
 
 # the paper's tables: hours, can be interrupted and continued; QUICK=1 for minutes; PILAE_DATA is the folder with the data
 tables: $(VENV)/dev
-	QUICK=$(QUICK) $(BIN)/python -m experiments
+	QUICK=$(QUICK) $(BIN)/python -m studies.paper
+	$(BIN)/python -m studies render
 
 bench: $(VENV)/dev
-	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.paper_network
-	$(BIN)/python -m benchmarks.tabular
-	$(BIN)/python -m benchmarks.command_line
-	$(BIN)/python -m benchmarks.images
-	$(BIN)/python -m benchmarks.beyond
-	$(BIN)/python -m benchmarks.render
+	$(BIN)/python -m studies.speed.products
+	$(BIN)/python -m studies.speed.paper_network
+	$(BIN)/python -m studies.tables.tabular
+	$(BIN)/python -m studies.speed.command_line
+	$(BIN)/python -m studies.images.patches
+	$(BIN)/python -m studies.tables.beyond
+	$(BIN)/python -m studies render
 
 # other libraries live in an environment of their own
-.venv-peers/done: benchmarks/peers.txt
+.venv-peers/done: studies/speed/peers.txt
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -e . -r benchmarks/peers.txt
+	.venv-peers/bin/python -m pip install --quiet -e . -r studies/speed/peers.txt
 	touch $@
 
 bench-peers: .venv-peers/done
-	.venv-peers/bin/python -m benchmarks.peers
-	.venv-peers/bin/python -m benchmarks.render
+	.venv-peers/bin/python -m studies.speed.peers
+	.venv-peers/bin/python -m studies render
 
 bench-scale: $(VENV)/dev
-	$(BIN)/python -m benchmarks.scale
-	$(BIN)/python -m benchmarks.scale --large
-	$(BIN)/python -m benchmarks.render
+	$(BIN)/python -m studies.speed.scale
+	$(BIN)/python -m studies.speed.scale large
+	$(BIN)/python -m studies render
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-lowest .venv-newest .venv-build .venv-audit build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

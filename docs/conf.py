@@ -18,7 +18,7 @@ copyright = "pilae's authors, BSD-3-Clause"
 version = release = pilae.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "**sg_execution_times.rst", "auto_examples/*.ipynb", "auto_examples/*.py"]
+exclude_patterns = ["_build", "examples", "**sg_execution_times.rst", "auto_examples/*.ipynb", "auto_examples/*.py"]
 templates_path: list[str] = []
 
 html_theme = "furo"
@@ -41,7 +41,7 @@ napoleon_use_rtype = False
 add_module_names = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples",
+    "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(^|/)(?!plot_)[^/]*\.py$",
@@ -57,14 +57,12 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 # --------------------------------------------------------------------------------- files of the repository as pages
 
 PAGES = {
-    "results": "benchmarks/README.md",
-    "reproduction": "experiments/RESULTS.md",
+    "results": "studies/README.md",
+    "reproduction": "studies/paper/RESULTS.md",
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
 }
 """Pages that are files elsewhere in the repository, so that there is one text of each."""
-
-MISSING = "# The paper's experiments, again\n\n`make tables` writes this page; it is not in the repository yet.\n"
 
 
 def page_source(app, docname, source):
@@ -72,7 +70,7 @@ def page_source(app, docname, source):
     folder = ROOT / "docs"
     if docname in PAGES:
         file = ROOT / PAGES[docname]
-        source[0] = file.read_text() if file.exists() else MISSING
+        source[0] = file.read_text()
         folder = file.parent
     elif not (ROOT / "docs" / f"{docname}.md").exists():
         return

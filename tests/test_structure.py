@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from experiments.fit_formula import TRIPLES, coefficients, predicted
 from helpers import blobs
 from pilae import PILAEClassifier
 from pilae._network.structure import FORMULA, formula_width, widest_head
+from studies.paper.fit_formula import TRIPLES, coefficients, predicted
 
 
 def test_the_formula_is_the_refit_on_the_papers_triples():

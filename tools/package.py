@@ -122,7 +122,10 @@ def check_contents(wheel: Path, sdist: Path) -> None:
         expect(metadata[field], f"the metadata lacks {field}")
     with tarfile.open(sdist) as archive:
         inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    for name in ("PKG-INFO", *files(".")):  # all of it: the tests in it read the studies, the documentation and the tools
+    for name in (
+        "PKG-INFO",
+        *files("."),
+    ):  # its tests read the studies, the documentation and the tools
         expect(name in inside, f"the sdist lacks {name}")
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.machine import RESULTS, describe  # nothing else in tests/torture knows where results are kept
+from studies.measure import describe
+from studies.store import read, results_of, write
 from torture import PARTS, threads
 from torture.harness import Broken
 
@@ -37,12 +38,12 @@ def test_part(name, request):
 
 def keep(name, found):
     """Put what one part found at full count into torture.json."""
-    path = RESULTS / "torture.json"
-    results = json.loads(path.read_text()) if path.exists() else {"parts": {}}
+    path = results_of("promises", "torture")
+    results = {"parts": {}} | read(path)
     results |= {"command": "make torture", "machine": describe()}
     results["parts"][name] = {"promise": PARTS[name]} | found | {"commit": results["machine"]["commit"]}
     results["parts"] = {part: results["parts"][part] for part in PARTS if part in results["parts"]}
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    write(path, results)
 
 
 def test_every_part_is_listed_with_both_counts():

@@ -28,7 +28,7 @@ COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 
 
 FORMULA = (-522.949, 4.28098, 0.593006, -0.00300598, -3.85665e-05)
-"""theta of eq (31), refitted on the paper's eleven data sets by experiments/fit_formula.py."""
+"""theta of eq (31), refitted on the paper's eleven data sets by studies/paper/fit_formula.py."""
 
 FORMULA_RANKS, FORMULA_ROWS = (6, 970), (250, 10_000)
 """The ranks and numbers of rows it was fitted on."""

@@ -1,1 +1,0 @@
-"""Measurements. Each module is a command: `python -m benchmarks.NAME`."""

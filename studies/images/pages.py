@@ -1,0 +1,32 @@
+"""The table of images: patch features on two cores and on a GPU."""
+
+from studies.render import commits, gigabytes, named, place, rows, table
+from studies.store import read, results_of
+
+TITLES = {
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "svhn_gray": "SVHN, gray, our crop",
+    "cifar10": "CIFAR-10",
+}
+PLACES = {"cpu": ("two cores", ""), "cuda": ("one GPU", " --cuda")}
+
+
+def patches() -> str:
+    results = read(results_of("images", "patches"))
+    shown, made = [], []
+    for kind, (where, option) in PLACES.items():
+        machine, cases = results[f"{kind}_machine"], results[kind]
+        for row in rows({TITLES[name]: case for name, case in cases.items()}):
+            shown.append(row | {"where": where, "head": "ridge" if kind == "cpu" else f"{row['head']:,} neurons"})
+        peak = max(cases.values(), key=lambda case: case["peak_megabytes"])
+        made.append(
+            f"`python -m studies.images.patches{option}` on {peak.get('gpu', place(machine))}, "
+            f"at {commits(machine, cases.values())}, at most {gigabytes(peak['peak_megabytes'], 1)}"
+        )
+    head = "images | where | test accuracy | leave-one-out | seconds | features, head"
+    line = "{name} | {where} | {test_accuracy:.4f} | {leave_one_out:.4f} | {seconds:.1f} | {features:,}, {head}"
+    return f"{table(head, shown, line)}\n\nMade by {'; '.join(made)}."
+
+
+PAGES = {page: named(patches) for page in ("README.md", "studies/README.md", "docs/images.md")}

@@ -1,0 +1,152 @@
+"""How near fits and predictions are to the matrix products they consist of.
+
+    PILAE_DATA=folder python -m studies.speed.products [case ...]
+
+Every case has a process of its own. A figure is a ratio to matrix products timed in the same process right before and
+after: "of its products" divides by the time the case's own products would take at the rate of a 4000 x 4000 product of
+their dtype (operations are counted below; symmetric products count half), "GEMM" by one 4000 x 4000 float64 product.
+Writes studies/speed/results/products.json.
+"""
+
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+from sklearn.datasets import load_iris
+
+from studies.data import images
+from studies.measure import SIDE, beside_products, gemm_seconds, peak_megabytes, times_of
+from studies.store import run_cases
+
+PAPER = {"width": [705, 634], "head_width": 4000, "encoder_ridge": 1e-3, "random_state": 0}
+
+
+def paper_products(n: int, scored: int, ridges: int) -> dict[str, float]:
+    """Operations of the paper's network on n rows of 784 float32 columns: products by dtype.
+
+    One pass for the input's Gram (float64); for each layer one for the decoder (encode, H'H, H'X) and one for the Gram
+    of its output; one for the head. Features of a layer are kept between passes, so each is encoded once.
+    """
+    d, p1, p2, p = 784, 705, 634, 4000
+    single = 2 * n * d * p1 + n * p1**2 + 2 * n * p1 * d  # decoder of layer 1
+    single += 2 * n * d * p1 + n * p1**2  # its output and its Gram
+    single += 2 * n * p1 * p2 + n * p2**2 + 2 * n * p2 * p1  # decoder of layer 2
+    single += 2 * n * p1 * p2 + n * p2**2
+    single += 2 * n * p2 * p + n * p**2 + 2 * n * p * 10  # head
+    single += scored * (2 * d * p1 + 2 * p1 * p2 + 2 * p2 * p) + ridges * scored * p**2  # leave-one-out
+    double = n * d**2 + ridges * p**3 / 3
+    return {"float32": single, "float64": double}
+
+
+def fitted(X, y, X_test, y_test, params: dict, products: dict[str, float] | None = None) -> dict:
+    from pilae import PILAEClassifier
+
+    fit = beside_products(lambda: PILAEClassifier(**params).fit(X, y), ("float32", "float64"))
+    found = {
+        "seconds": fit.seconds,
+        "gemm": fit.gemm,
+        "rows_per_second": len(X) / fit.seconds,
+        "peak_megabytes": peak_megabytes(),
+        "test_accuracy": None if X_test is None else float(fit.result.score(X_test, y_test)),
+    }
+    if products is not None:
+        own = sum(operations / (2 * SIDE**3) * fit.products[kind] for kind, operations in products.items())
+        found |= {"operations": products, "own_products_seconds": own, "of_its_products": fit.seconds / own}
+    return found
+
+
+def microseconds(function, repeats: int) -> float:
+    """Median time of one call."""
+    return 1e6 * statistics.median(times_of(function, repeats))
+
+
+def mnist(**params) -> dict:
+    ridges = 1 if "ridge" in params else 4
+    products = paper_products(60_000, 2500, ridges) if "width" in params else None
+    return fitted(*images("mnist"), params, products)
+
+
+def many_rows() -> dict:
+    """Depth 0 on 10^6 rows of 100 float32 columns, 256 neurons."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10**6, 100), dtype=np.float32)
+    y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
+    params = {"depth": 0, "head_width": 256, "head_encoder_ridge": 1.0, "ridge": 1e-3, "random_state": 0}
+    n, d, p = *X.shape, 256
+    products = {"float32": 2 * n * d * p + n * p**2 + 4 * n * p, "float64": n * d**2}
+    return fitted(X, y, None, None, params, products)
+
+
+def wide() -> dict:
+    """2,000 rows of 5,000 float32 columns, depth 0, 500 neurons."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 5000), dtype=np.float32)
+    y = (X[:, :50].sum(axis=1) > 0).astype(int)
+    params = {"depth": 0, "head_width": 500, "head_encoder_ridge": 1.0, "ridge": 1e-3, "random_state": 0}
+    return fitted(X, y, None, None, params)
+
+
+def iris() -> dict:
+    from pilae import PILAEClassifier
+
+    X, y = load_iris(return_X_y=True)
+    model = PILAEClassifier(width=[3], head_width=20, encoder_ridge=1e-3, ridge=1e-3, random_state=0)
+    automatic = PILAEClassifier(random_state=0)
+    return {
+        "fit with the structure given, milliseconds": microseconds(lambda: model.fit(X, y), 50) / 1e3,
+        "fit with no argument, milliseconds": microseconds(lambda: automatic.fit(X, y), 10) / 1e3,
+        "predict one row, microseconds": microseconds(lambda: model.predict(X[:1]), 500),
+    }
+
+
+def prediction() -> dict:
+    """The paper's network on MNIST: 10,000 rows at once, and one."""
+    from pilae import PILAEClassifier
+
+    X, y, X_test, _ = images("mnist")
+    model = PILAEClassifier(**PAPER, ridge=1e-3).fit(X[:20_000], y[:20_000])
+    shapes = ((784, 705), (705, 634), (634, 4000), (4000, 10))
+    weights = [np.ones(shape, "float32") for shape in shapes]
+    row = X_test[:1]
+
+    def products() -> None:
+        H = row
+        for W in weights:
+            H = H @ W
+
+    seconds = microseconds(lambda: model.predict(X_test), 5) / 1e6
+    one, own = microseconds(lambda: model.predict(row), 200), microseconds(products, 200)
+    operations = sum(2 * len(X_test) * a * b for a, b in shapes)
+    return {
+        "rows_per_second": len(X_test) / seconds,
+        "of_its_products": seconds / (operations / (2 * SIDE**3) * gemm_seconds("float32")),
+        "one row, microseconds": one,
+        "its products, microseconds": own,
+    }
+
+
+def imports() -> dict:
+    """Seconds of `import pilae` above those of `import sklearn.linear_model`, each the best of five new processes."""
+
+    def seconds(module: str) -> float:
+        return min(times_of(lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True), 5))
+
+    base = seconds("sklearn.linear_model")
+    return {"sklearn.linear_model, seconds": base, "pilae above that, seconds": seconds("pilae") - base}
+
+
+CASES = {
+    "MNIST, paper's network, ridges given": lambda: mnist(**PAPER, ridge=1e-3),
+    "MNIST, paper's network, ridge found": lambda: mnist(**PAPER),
+    "MNIST, no argument": lambda: mnist(random_state=0),
+    "10^6 rows x 100, 256 neurons": many_rows,
+    "2,000 rows x 5,000, 500 neurons": wide,
+    "iris": iris,
+    "prediction, paper's network": prediction,
+    "import": imports,
+}
+
+
+if __name__ == "__main__":
+    run_cases(__spec__.name, CASES)
