@@ -71,6 +71,7 @@ def page_source(app, docname, source):
     if docname in PAGES:
         file = ROOT / PAGES[docname]
         source[0] = file.read_text()
+        app.env.note_dependency(str(file))  # or a page that changed there would not be built again
         folder = file.parent
     elif not (ROOT / "docs" / f"{docname}.md").exists():
         return

@@ -11,6 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+TITLES = {
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "svhn_gray": "SVHN, gray, our crop",
+    "cifar10": "CIFAR-10",
+}
+"""What tables call image sets."""
+
 
 class Split(NamedTuple):
     """Rows to learn from, rows to test on."""

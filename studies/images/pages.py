@@ -1,14 +1,9 @@
 """The table of images: patch features on two cores and on a GPU."""
 
+from studies.data import TITLES
 from studies.render import commits, gigabytes, named, place, rows, table
 from studies.store import read, results_of
 
-TITLES = {
-    "mnist": "MNIST",
-    "fashion_mnist": "Fashion-MNIST",
-    "svhn_gray": "SVHN, gray, our crop",
-    "cifar10": "CIFAR-10",
-}
 PLACES = {"cpu": ("two cores", ""), "cuda": ("one GPU", " --cuda")}
 
 

@@ -1,5 +1,6 @@
 """Tables of speed: beside its own products, beside other libraries, on a GPU, on many rows, from a file."""
 
+from studies.data import TITLES
 from studies.render import commits, gigabytes, made, named, rows, table
 from studies.store import read, results_of
 
@@ -52,10 +53,9 @@ Blocks of 1,000 rows, one block, and shuffled rows give the same MNIST outputs t
 def no_argument() -> str:
     """The automatic fits of the table above, for the first screen."""
     cases = results("paper_network")["cases"]
-    titles = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "svhn_gray": "SVHN, gray, our crop"}
     return table(
         "`PILAEClassifier()` on | test accuracy | leave-one-out | calibration error | seconds",
-        rows({titles[name.split(",")[0]]: case for name, case in cases.items() if "no argument" in name}),
+        rows({TITLES[name.split(",")[0]]: case for name, case in cases.items() if "no argument" in name}),
         "{name} | {test_accuracy:.4f} | {loo_accuracy:.4f} | {calibration_error:.3f} | {seconds:.0f}",
     )
 
