@@ -286,6 +286,18 @@ def multilabel_of_scikit_learn(folder: Path) -> Answer:
 
 
 @case()
+def probabilities_by_a_map(folder: Path) -> Answer:
+    """Enough rows of every class for a logistic map, and rows for which it would name another class."""
+    X, Z = made(1200)
+    rng = np.random.RandomState(3)
+    far = Z[:, 0] + rng.randint(-40, 40, 1200) / 8 > 6
+    y = np.where(far, 2, (X[:, 1] + rng.randint(-40, 40, 1200) / 16 > 1.5).astype(int))
+    model = PILAEClassifier(width=[5], head_width=40, ridge=1e-2).fit(X, y)
+    torn = [26, 138, 157, 158, 176, 550, 596, 713, 925, 930, 1027]
+    return told(model, X) | {"torn": model.predict_proba(X[torn])}
+
+
+@case()
 def skip_and_branches(folder: Path) -> Answer:
     X, Z = made()
     network = {"width": [5, 4], "head_width": 30, "ridge": 1e-2}
@@ -742,7 +754,7 @@ def rows_dask(folder: Path) -> Answer:
 
     X, Z = made()
     with dask.config.set(scheduler="synchronous"):
-        A, b = da.from_array(X, chunks=(110, 6)), da.from_array(Z[:, 0], chunks=90)
+        A, b = da.from_array(X, chunks=(110, 6)), da.from_array(Z * [1, 9], chunks=(90, 2))
         model = PILAERegressor(**NETWORK).fit(A, b)
         return told(model, X) | {"lazy": model.predict(A).compute()[:9], "score": model.score(A, b)}
 
