@@ -22,8 +22,8 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from . import save
 from ._base.extras import extra
+from ._base.files import whole_file
 from ._base.progress import Progress
-from ._base.whole import whole_file
 from ._data.sources import scan_blocks
 from ._estimators.classifier import PILAEClassifier
 from ._estimators.regressor import PILAERegressor

@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pilae
-from pilae._base import whole
+from pilae._estimators import whole
 from torture.harness import Broken
 
 QUICK = {"kills": 15, "interrupts": 10, "limits": 3}
@@ -231,7 +231,7 @@ def interruption(seconds: float) -> Iterator[None]:
 
 
 class Steps:
-    """Counts the lines that are run, and in `pilae._base.whole`, where a twin takes the estimator's place, every
+    """Counts the lines that are run, and in `pilae._estimators.whole`, where a twin takes the estimator's place, every
     instruction; Ctrl-C is pressed at one of them. The clock seldom meets the short moments that matter most."""
 
     def __init__(self, press_at: int = -1) -> None:

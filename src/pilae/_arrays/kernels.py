@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from itertools import pairwise
 
 import array_api_compat as compat
 import numpy as np
-import scipy.linalg
 import scipy.special
 
 from .space import Array, is_foreign, namespace, space_of, to_numpy
+from .threads import in_parts, threads
 
-ONE_POOL = 2000
-"""Up to this size NumPy's own LAPACK is used. SciPy brings a second BLAS with a second pool of threads, and while the
-threads of the first still wait for work the two get in each other's way."""
+SOLVED, INVERTED = 256, 64
+"""Triangles are solved by blocks of so many columns, and within these by inverses of blocks of so many."""
 
 GRAM_COLUMNS = 256
 """Columns of a symmetric product made at once where the library has no symmetric product."""
@@ -48,10 +49,7 @@ def cholesky(A: Array) -> Array | None:
     """Lower factor L of A = L L', or None when A is not positive definite. A may be overwritten."""
     if isinstance(A, np.ndarray):
         try:
-            if A.shape[0] <= ONE_POOL:
-                return np.linalg.cholesky(A)
-            # the transpose of a C-ordered symmetric matrix is Fortran-ordered: LAPACK works in place
-            return scipy.linalg.cholesky(A.T, lower=False, overwrite_a=True, check_finite=False).T
+            return np.linalg.cholesky(A) if A.shape[0] <= 2 * SOLVED else _factorise(A)
         except np.linalg.LinAlgError:
             return None
     xp = namespace(A)
@@ -68,9 +66,7 @@ def cholesky(A: Array) -> Array | None:
 def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
     """Solve L Y = B, or L' Y = B, for a lower triangular L."""
     if isinstance(L, np.ndarray):
-        if L.shape[0] <= ONE_POOL:
-            return _substitute(L, B, transposed)
-        return scipy.linalg.solve_triangular(L, B, lower=True, trans=int(transposed), check_finite=False)
+        return _substitute(L, B, transposed)
     xp = namespace(L)
     if compat.is_torch_array(L):
         A = L.mT if transposed else L
@@ -82,18 +78,62 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
     return xp.linalg.solve(L.mT if transposed else L, B)
 
 
+def _factorise(A: np.ndarray) -> np.ndarray:
+    """The lower factor in the place of A, by blocks of columns: products, and rows that are solved in parts.
+
+    SciPy's would bring a second BLAS, and with it a second pool of threads.
+    """
+    p = A.shape[0]
+    for a in range(0, p, SOLVED):
+        b, left = min(a + SOLVED, p), A[a : a + SOLVED, :a]
+        A[a:b, a:b] = np.linalg.cholesky(A[a:b, a:b] - left @ left.T)
+        A[a:b, b:] = 0.0
+        inverses = _inverses(A, a, b)
+
+        def below(part: slice, a: int = a, b: int = b, inverses: list = inverses) -> None:
+            rows = A[b + part.start : b + part.stop]
+            rows[:, a:b] -= rows[:, :a] @ A[a:b, :a].T
+            _solve_block(A, rows, a, b, inverses, False)
+
+        in_parts(below, p - b, 2.0 * (p - b) * (b - a) * b)
+    return A
+
+
 def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
-    """Substitution by blocks of 64 columns: matrix products, and small inverses of the diagonal blocks."""
-    p, step = L.shape[0], 64
+    """Substitution by blocks of columns: matrix products, and small inverses within the blocks."""
+    p = L.shape[0]
     rows = np.array(B.T, order="C")  # y_i as rows, overwritten block by block
-    starts = range(0, p, step)
-    for a in reversed(starts) if transposed else starts:
-        part, inverse = slice(a, min(a + step, p)), np.linalg.inv(L[a : a + step, a : a + step])
-        if transposed:
-            rows[:, part] = (rows[:, part] - rows[:, part.stop :] @ L[part.stop :, part]) @ inverse
-        else:
-            rows[:, part] = (rows[:, part] - rows[:, :a] @ L[part, :a].T) @ inverse.T
+    starts = range(0, p, SOLVED)
+    inverses = [_inverses(L, a, min(a + SOLVED, p)) for a in starts]
+
+    def solve(part: slice) -> None:
+        mine = rows[part]
+        for k in reversed(range(len(starts))) if transposed else range(len(starts)):
+            a, b = starts[k], min(starts[k] + SOLVED, p)
+            if transposed and b < p:
+                mine[:, a:b] -= mine[:, b:] @ L[b:, a:b]
+            elif not transposed and a:
+                mine[:, a:b] -= mine[:, :a] @ L[a:b, :a].T
+            _solve_block(L, mine, a, b, inverses[k], transposed)
+
+    in_parts(solve, len(rows), 1.0 * p * p * len(rows))
     return rows.T
+
+
+def _inverses(L: np.ndarray, a: int, b: int) -> list[np.ndarray]:
+    """Of the diagonal blocks of L from column a to b."""
+    return [np.linalg.inv(L[k : min(k + INVERTED, b), k : min(k + INVERTED, b)]) for k in range(a, b, INVERTED)]
+
+
+def _solve_block(L: np.ndarray, rows: np.ndarray, a: int, b: int, inverses: list[np.ndarray], transposed: bool) -> None:
+    """Solve the columns a to b of the rows, from which the columns solved before have been taken."""
+    starts = range(a, b, INVERTED)
+    for k in reversed(range(len(starts))) if transposed else range(len(starts)):
+        part = slice(starts[k], min(starts[k] + INVERTED, b))
+        if transposed:
+            rows[:, part] = (rows[:, part] - rows[:, part.stop : b] @ L[part.stop : b, part]) @ inverses[k]
+        else:
+            rows[:, part] = (rows[:, part] - rows[:, a : part.start] @ L[part, a : part.start].T) @ inverses[k].T
 
 
 def pieces(x: np.ndarray) -> Iterator[slice]:
@@ -102,18 +142,49 @@ def pieces(x: np.ndarray) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, x.shape[0], step))
 
 
+def matmul(a: Array, b: Array) -> Array:
+    """a @ b of matrices; a large one in NumPy in several threads."""
+    if not isinstance(a, np.ndarray):
+        return a @ b
+    n, work = a.shape[0], 2.0 * a.shape[0] * a.shape[1] * b.shape[1]
+    if threads(work) < 2:
+        return a @ b
+    out = np.empty((n, b.shape[1]), np.result_type(a, b))
+    in_parts(lambda part: np.matmul(a[part], b, out=out[part]), n, work)
+    return out
+
+
 def gram(a: Array) -> Array:
-    """a'a. NumPy's product knows that it is symmetric; elsewhere it is made of column blocks, each as far as the
-    diagonal, and mirrored: little more than half the work."""
-    p = int(a.shape[1])
-    if isinstance(a, np.ndarray) or p < 2 * GRAM_COLUMNS:
+    """a'a. NumPy's product knows that it is symmetric; elsewhere, and in several threads, it is made of column blocks,
+    each as far as the diagonal, and mirrored: little more than half the work."""
+    n, p = (int(size) for size in a.shape)
+    count = threads(1.0 * n * p * p) if isinstance(a, np.ndarray) else 1
+    if p < 2 * GRAM_COLUMNS and count > 1:  # too narrow for that
+        sums: dict[int, np.ndarray] = {}
+        in_parts(lambda part: sums.update({part.start: a[part].T @ a[part]}), n, 1.0 * n * p * p)
+        return functools.reduce(np.add, [sums[start] for start in sorted(sums)])
+    if p < 2 * GRAM_COLUMNS or (isinstance(a, np.ndarray) and count < 2):
         return a.mT @ a
     xp, device = space_of(a)
     G = xp.empty((p, p), dtype=a.dtype, device=device)
-    for start in range(0, p, GRAM_COLUMNS):
-        part = slice(start, min(start + GRAM_COLUMNS, p))
-        G[part, : part.stop] = a[:, part].mT @ a[:, : part.stop]
-        G[:start, part] = G[part, :start].mT
+
+    def block(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        G[part, part] = a[:, part].mT @ a[:, part]
+        G[part, : part.start] = a[:, part].mT @ a[:, : part.start]
+        G[: part.start, part] = G[part, : part.start].mT
+
+    if count < 2:
+        for start in range(0, p, GRAM_COLUMNS):
+            block(start, min(start + GRAM_COLUMNS, p))
+        return G
+    edges = [round(p * (k / count) ** 0.5) for k in range(count + 1)]  # of one area each
+
+    def blocks(part: slice) -> None:
+        for start, stop in pairwise(edges[part.start : part.stop + 1]):
+            block(start, stop)
+
+    in_parts(blocks, count, 1.0 * n * p * p)
     return G
 
 

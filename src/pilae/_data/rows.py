@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from .._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, times_powers, to_numpy
+from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .._engine.scaling import Extent
 from .check import check_answer
@@ -175,7 +176,7 @@ class Rows:
         """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
 
         def answer(X: Array) -> Array:
-            with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+            with np.errstate(over="ignore", invalid="ignore"), sharing(X):  # refused in one sentence instead
                 part = f(X)
                 check_answer(part)
             return part

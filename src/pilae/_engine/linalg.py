@@ -15,7 +15,18 @@ import math
 
 import numpy as np
 
-from .._arrays import Array, cholesky, diagonal, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
+from .._arrays import (
+    Array,
+    cholesky,
+    diagonal,
+    gram,
+    matmul,
+    namespace,
+    plus_diagonal,
+    solve_triangular,
+    space_of,
+    to_numpy,
+)
 
 
 def rank_cutoff(size: int, *, gram: bool, product: str = "float64") -> float:
@@ -79,8 +90,8 @@ class _Spectrum:
 
     def _spectral_rows(self, A: Array, ridge: float) -> Array:
         """(X'wX + ridge I)^+ A' within the row space of X."""
-        coordinates = self.V.mT @ A.mT
-        return self.V @ (coordinates / (self.s**2 + ridge)[:, None])
+        coordinates = matmul(self.V.mT, A.mT)
+        return matmul(self.V, coordinates / (self.s**2 + ridge)[:, None])
 
 
 class PrimalGram(_Spectrum):
@@ -124,7 +135,7 @@ class PrimalGram(_Spectrum):
 
     def quadratic(self, W: Array) -> Array:
         """w'Gw for each column w of W: the weighted sum of squares of X w, without touching X."""
-        return namespace(W).sum(W * (self.G @ W), axis=0)
+        return namespace(W).sum(W * matmul(self.G, W), axis=0)
 
     def pinv_rows(self, A: Array, ridge: float) -> Array:
         """(G + ridge * mean(diag G) I)^+ A', d x p: the columns of X^+ that belong to the rows A.
@@ -156,14 +167,14 @@ class DualGram(_Spectrum):
         self.size = int(X.shape[1])
         self.trace = float(xp.sum(X**2))
         self.route = "dual"
-        values, U = xp.linalg.eigh(X @ X.mT)
+        values, U = xp.linalg.eigh(gram(X.mT))
         r = _count_kept(values, int(X.shape[0]))
         keep = slice(values.shape[0] - r, values.shape[0])
         self.s = xp.flip(xp.sqrt(values[keep]), axis=0)
-        self.V = X.mT @ (xp.flip(U[:, keep], axis=1) / self.s)
+        self.V = matmul(X.mT, xp.flip(U[:, keep], axis=1) / self.s)
 
     def quadratic(self, W: Array) -> Array:
-        return namespace(W).sum((self.X @ W) ** 2, axis=0)
+        return namespace(W).sum(matmul(self.X, W) ** 2, axis=0)
 
     def pinv_rows(self, A: Array, ridge: float) -> Array:
         absolute = _absolute(ridge, self.trace, self.size)

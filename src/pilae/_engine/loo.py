@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, dtype_name, full_products, namespace, solve_triangular, space_of, to_numpy
+from .._arrays import Array, dtype_name, full_products, matmul, namespace, solve_triangular, space_of, to_numpy
+from .._arrays.threads import in_parts
 from .._base.saveable import saveable
 from .linalg import eigen_nonnegative, ridge_factor
 
@@ -94,11 +95,6 @@ class RidgeFactors:
     def _decompose(self, route: str) -> None:
         values, V, floor = eigen_nonnegative(self.G)
         self._eigen, self.route = (values, V, V.mT @ self.C, floor), route
-
-    def rotate(self, F: Array) -> Array:
-        """What is common to all ridges of the map from features to q."""
-        assert self._eigen is not None
-        return F @ namespace(F).astype(self._eigen[1], F.dtype, copy=False)
 
     def at(self, ridge: float) -> Factor:
         lam = ridge * self.weight
@@ -180,7 +176,7 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     for F, Z, w, unit, chooser in batches():
         z, least = to_numpy(Z), _least_left(F)
         with full_products(F):
-            found = list(_fits_and_leverages(factors, chosen, F))
+            found = list(_fits_and_leverages(chosen, F))
         for out, (fit, h) in zip(outputs, found, strict=True):
             left = (1.0 - unit * (h + 1.0 / factors.weight))[:, None]
             known = left > least
@@ -190,21 +186,25 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     return [Scored(np.concatenate(out), *columns) for out in outputs]
 
 
-def _fits_and_leverages(
-    factors: RidgeFactors, chosen: list[Factor], F: Array
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _fits_and_leverages(chosen: list[Factor], F: Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(q_i . c, |q_i|^2) of a block of rows for each factor."""
     xp = namespace(F)
     if chosen[0].V is None:
         for factor in chosen:
             q = factor.whiten(F)
-            yield to_numpy(q @ factor.like(F)[1]), to_numpy(xp.sum(q**2, axis=1))
+            yield to_numpy(matmul(q, factor.like(F)[1])), to_numpy(xp.sum(q**2, axis=1))
         return
-    R = factors.rotate(F)  # one rotation serves all ridges: q = R / root
     inverses = xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1)
     slopes = xp.concat([factor.c / factor.root[:, None] for factor in chosen], axis=1)
-    leverages = to_numpy(R**2 @ xp.astype(inverses, F.dtype, copy=False))
-    fits = to_numpy(R @ xp.astype(slopes, F.dtype, copy=False))
+    V, inverses, slopes = (xp.astype(x, F.dtype, copy=False) for x in (chosen[0].V, inverses, slopes))
+    leverages, fits = (np.empty((F.shape[0], x.shape[1]), dtype_name(F)) for x in (inverses, slopes))
+
+    def rows(part: slice) -> None:
+        R = F[part, :] @ V  # one rotation serves all ridges: q = R / root
+        leverages[part], fits[part] = to_numpy(R**2 @ inverses), to_numpy(R @ slopes)
+
+    columns = V.shape[1] + inverses.shape[1] + slopes.shape[1]
+    in_parts(rows, len(fits), 2.0 * F.shape[0] * F.shape[1] * columns * isinstance(F, np.ndarray))
     m = fits.shape[1] // len(chosen)
     for k in range(len(chosen)):
         yield fits[:, k * m : (k + 1) * m], leverages[:, k]
@@ -282,18 +282,29 @@ def width_errors(
     p, n_outputs = (int(size) for size in factor.c.shape)
     make = _by_products if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs
     nested: Nested | None = None
-    step = max(16, space.budget(CACHED_BYTES) // (8 * p))
     parts = []
     for F, Z, _, unit, _ in batches():
         nested = nested or make(xp.astype(factor.c / per_output, F.dtype, copy=False), first)
         q, r = factor.whiten(F), xp.astype((Z - zbar) / per_output, F.dtype, copy=False)
         units = xp.astype(space.asarray(unit, "float64"), F.dtype, copy=False)[:, None]
-        n = int(q.shape[0])
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
-            with full_products(q):
-                parts.append(to_numpy(nested(q[part, :], r[part, :], units[part, :], 1.0 / weight)))
+        with full_products(q):
+            parts.append(_by_steps(nested, q, r, units, 1.0 / weight, first))
     return np.concatenate(parts)
+
+
+def _by_steps(nested: Nested, q: Array, r: Array, units: Array, mean: float, first: int) -> np.ndarray:
+    """The squared errors of as many rows at a time as stay in the processor's cache, one below the other."""
+    n, p = (int(size) for size in q.shape)
+    step = max(16, space_of(q).budget(CACHED_BYTES) // (8 * p))
+    found = np.empty((n, p - first + 1), dtype_name(q))
+
+    def stretch(part: slice) -> None:
+        for start in range(part.start, part.stop, step):
+            rows = slice(start, min(start + step, part.stop))
+            found[rows] = to_numpy(nested(q[rows, :], r[rows, :], units[rows, :], mean))
+
+    in_parts(stretch, n, 1.0 * n * p * min(p, COLUMNS_AN_OUTPUT * int(r.shape[1])) * isinstance(q, np.ndarray))
+    return found
 
 
 def _left(q: Array, unit: Array, mean: float, first: int) -> tuple[Array, Array]:

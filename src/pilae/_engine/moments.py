@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._arrays import Array, Space, column_squares, column_sums, diagonal, full_products, gram, pieces
+from .._arrays import Array, Space, column_squares, column_sums, diagonal, full_products, gram, matmul, pieces
 from .._base.saveable import saveable
 
 FLOAT32_RIDGE = 1e-5
@@ -260,7 +260,7 @@ class Moments:
         new.sum_a = column_sums(a) if root is None else _weighted_sums(xp, a, root)
         if B is not None:
             b = self._shifted(B, self.shift_b, root, False)
-            new.ab = a.mT @ b
+            new.ab = matmul(a.mT, b)
             new.sum_b = xp.sum(b if root is None else b * xp.astype(root, b.dtype), axis=0, dtype=xp.float64)
             new.bb = column_squares(b)
         return new

@@ -14,7 +14,6 @@ from sklearn.utils.validation import has_fit_parameter
 from .._arrays import Array
 from .._base.progress import CallbackSupportMixin, peak_megabytes
 from .._base.saveable import saveable
-from .._base.whole import at_one_moment
 from .._data.check import check_weight, scaled_weight, tamed_weight
 from .._data.dask import lazy_on_dask
 from .._data.opening import rows_to_ask
@@ -28,6 +27,7 @@ from ..save import SaveMixin
 from . import parameters
 from .stack import layer_number
 from .update import UpdateMixin
+from .whole import at_one_moment
 
 if TYPE_CHECKING:
     from ..report import Report

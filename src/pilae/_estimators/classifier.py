@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from .._arrays import Array, as_labels, space_for, space_of, to_numpy
 from .._base.progress import Progress, with_callbacks
 from .._base.saveable import saveable
-from .._base.whole import at_one_moment, whole_fit, whole_update
 from .._data.check import TAME, check_X
 from .._data.dask import accuracy, is_dask, lazy_on_dask
 from .._data.opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
@@ -25,6 +24,7 @@ from .._network.head import EstimatorHead, LinearHead
 from . import parameters
 from .base import BasePILAE, LeftOut, head_has
 from .update import Wider
+from .whole import at_one_moment, whole_fit, whole_update
 
 
 @saveable

@@ -17,7 +17,6 @@ from .._arrays import Array, Space, dtype_name, namespace, space_for, space_of, 
 from .._base.progress import CallbackSupportMixin, Progress, with_callbacks
 from .._base.saveable import check_shape, saveable
 from .._base.scalars import is_integer, seed_of
-from .._base.whole import whole_fit
 from .._data.check import check_pixels, check_same_space, check_X
 from .._data.keys import row_keys
 from .._data.targets import plain_labels
@@ -38,6 +37,7 @@ from ..save import SaveMixin
 from . import parameters
 from .classifier import PILAEClassifier
 from .regressor import PILAERegressor
+from .whole import whole_fit
 
 PATCH_IMAGES = 4000
 """Images that patches are taken from, at most."""

@@ -19,15 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays import Array, as_labels, space_of, to_numpy
 from .._base.saveable import saveable
 from .._base.warn import warn
-from .._base.whole import whole_fit
 from .._data.check import check_same_space, check_X
 from .._data.rows import Rows
 from .._data.targets import check_labels, check_targets, plain_labels
-from .._engine.activations import ACTIVATIONS, activate
+from .._engine.activations import ACTIVATIONS, neurons
 from .._engine.linalg import pseudoinverse
 from .._engine.scaling import Scaling, own_gauge
 from ..save import SaveMixin
 from . import parameters
+from .whole import whole_fit
 
 MAX_ROWS = 10_000
 
@@ -68,7 +68,7 @@ class _BasePIL(SaveMixin, BaseEstimator):
             if rank >= n or len(weights) >= self.max_depth:
                 break
             weights.append(H_plus)
-            H = activate(self.activation, H @ H_plus)
+            H = neurons(self.activation, H, H_plus)
         if ranks[-1] < n:
             warn(
                 f"The rank reached {ranks[-1]} of {n} distinct rows after {len(weights)} layers, so the targets are "
@@ -88,7 +88,7 @@ class _BasePIL(SaveMixin, BaseEstimator):
     def _outputs(self, X: Array) -> Array:
         H = _with_bias(self.scaling_(X))
         for W in self.weights_:
-            H = activate(self.activation_, H @ W)
+            H = neurons(self.activation_, H, W)
         return H @ self.output_
 
     def _check_loaded(self) -> None:

@@ -12,7 +12,6 @@ from .._arrays import Array, dtype_name, float_name, space_for, space_of, to_num
 from .._base.progress import Progress, with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
-from .._base.whole import at_one_moment, whole_fit, whole_update
 from .._data.check import check_X
 from .._data.dask import is_dask, lazy_on_dask, r2
 from .._data.opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
@@ -24,6 +23,7 @@ from .._network.calibration import residual_quantiles
 from .._network.head import EstimatorHead, LinearHead
 from . import parameters
 from .base import BasePILAE, LeftOut
+from .whole import at_one_moment, whole_fit, whole_update
 
 ROBUST_ROUNDS = 6
 """Most fits that loss="robust" takes to find the weights of rows."""

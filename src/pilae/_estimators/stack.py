@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array, space_for, space_of
+from .._arrays.threads import sharing
 from .._base.progress import CallbackSupportMixin, Progress, with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_integer, seed_of
-from .._base.whole import whole_fit
 from .._data.check import check_answer, check_same_space, check_X, tamed_weight
 from .._data.dask import lazy_on_dask
 from .._data.opening import is_streamed, rows_to_ask, stream_to_fit
@@ -26,6 +26,7 @@ from .._network.survey import survey
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
+from .whole import whole_fit
 
 
 class _BaseStack(
@@ -131,7 +132,8 @@ class _BaseStack(
         if H.ndim != 2 or H.shape[1] != width:
             raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
         with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
-            X_hat = network.undo(network.decode(H, depth))
+            with sharing(H):
+                X_hat = network.undo(network.decode(H, depth))
             check_answer(X_hat)
         return space_of(X).asarray(X_hat)
 

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays import to_numpy
 from .._base.scalars import seed_of
 from .._base.warn import warn
-from .._base.whole import whole_update
 from .._data.rows import Rows
 from .._data.targets import one_kind, plain_labels
 from .._engine.moments import Moments
@@ -30,6 +29,7 @@ from .._network.layer import Layer, check_sums, updated_layer
 from .._network.network import Network, Seen
 from .._network.output import add_features, blurred, definite, features_of, score_output, solve_output
 from .._network.survey import rows_to_score
+from .whole import whole_update
 
 
 class Wider(NamedTuple):

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from .._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
+from .._arrays import Array, cholesky, matmul, namespace, plus_diagonal, solve_triangular, to_numpy
+from .._arrays.threads import lent
 from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._engine.loo import Scored, WidthPath
@@ -50,7 +51,7 @@ class Output:
     def __call__(self, F: Array) -> Array:
         """Narrow features are summed in float64: with a small ridge large terms of either sign cancel."""
         if F.shape[1] > NARROW:
-            return F @ self.coef + self.intercept
+            return matmul(F, self.coef) + self.intercept
         xp = namespace(F)
         F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
         return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
@@ -152,7 +153,8 @@ def fit_estimator_head(
         ]
     )
     per_row = {name: np.asarray(v)[there] for name, v in fit_params.items() if np.shape(v)[:1] == (rows.n,)}
-    fitted.estimator = fitted.estimator.fit(F, y[there], **{**fit_params, **per_row})
+    with lent(F.size):
+        fitted.estimator = fitted.estimator.fit(F, y[there], **{**fit_params, **per_row})
     return fitted
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from .._arrays import Array, cholesky, contiguous, diagonal, plus_diagonal, solve_triangular, space_of
+from .._arrays import Array, cholesky, contiguous, diagonal, matmul, plus_diagonal, solve_triangular, space_of
 from .._base.saveable import saveable
 from .._data.rows import Block, Rows
-from .._engine.activations import activate
+from .._engine.activations import neurons
 from .._engine.linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve, solve_on_support
 from .._engine.moments import Moments, product_under
 
@@ -98,11 +98,11 @@ class Layer:
         return vars(self) | {"input_gram": self.rank}
 
     def __call__(self, X: Array) -> Array:
-        return activate(self.activation, X @ self.weights)
+        return neurons(self.activation, X, self.weights)
 
     def decode(self, H: Array) -> Array:
         """The layer's input from its features, by the kept decoder."""
-        return H @ self.decoder + self.decoder_bias
+        return matmul(H, self.decoder) + self.decoder_bias
 
     def __repr__(self) -> str:
         return (
@@ -166,7 +166,7 @@ def fit_layer(
 
     def add(moments: Moments, block: Block) -> None:
         X = inputs(block)
-        moments.add(activate(spec.activation, X @ W_block), X, block.w, scratch=True)
+        moments.add(neurons(spec.activation, X, W_block), X, block.w, scratch=True)
 
     product = product_under(spec.decoder_ridge, space, rows.dtype)
     empty = partial(Moments, space, shifted=False, product=product)
@@ -208,7 +208,7 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
 
     def add(moments: Moments, block: Block) -> None:
         X = inputs(block)
-        moments.add(activate(layer.activation, X @ kept.encoder), X, block.w, scratch=True)
+        moments.add(neurons(layer.activation, X, kept.encoder), X, block.w, scratch=True)
 
     moments = kept.moments.copy()
     moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
@@ -280,7 +280,7 @@ def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple
     else:
         W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))
-    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
+    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * matmul(G, W_d)))
     return W_d, max(left, 0.0) / total if total > 0 else 0.0, route
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import Array, contiguous, namespace
 from .._base.saveable import saveable
 from .._data.rows import Rows
-from .._engine.activations import activate
+from .._engine.activations import neurons
 from .._engine.linalg import Gram
 from .._engine.scaling import Scaling
 from .structure import Plan
@@ -34,7 +34,7 @@ class Hidden:
     def __call__(self, X: Array) -> Array:
         if self.scaling is not None:
             X = self.scaling(X)
-        H = activate(self.activation, X @ self.weights, self.bias)
+        H = neurons(self.activation, X, self.weights, self.bias)
         return namespace(H).concat([X, H], axis=1) if self.direct else H
 
     @property

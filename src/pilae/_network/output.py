@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from .._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular
+from .._arrays import Array, cholesky, matmul, namespace, plus_diagonal, solve_triangular
 from .._data.rows import Block, Rows
 from .._engine.loo import EIGEN_WIDTH, Batches, RidgeFactors, Scored, best_ridge, best_width, leave_one_out, ridge_grid
 from .._engine.moments import Moments, product_under
@@ -248,7 +248,7 @@ def guo2003(factors: RidgeFactors, G: Array, C: Array, moments: Moments, d: int)
     xp, total = namespace(G), moments.weight
     W = factors.at(1e-6).coefficients()
     targets = float(xp.sum(moments.variance_b())) * total
-    residual = targets - 2 * float(xp.sum(W * C)) + float(xp.sum(W * (G @ W)))
+    residual = targets - 2 * float(xp.sum(W * C)) + float(xp.sum(W * matmul(G, W)))
     squares = float(xp.sum(W**2))
     if squares <= 0:
         return 0.0

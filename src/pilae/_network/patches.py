@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, Space, contiguous, dtype_name, namespace, space_of, take_rows, to_numpy
+from .._arrays import Array, Space, contiguous, dtype_name, matmul, namespace, space_of, take_rows, to_numpy
+from .._arrays.threads import sharing
 from .._base.saveable import saveable
 from .._data.check import check_pixels
 from .._data.keys import row_keys
 from .._data.rows import BLOCK_BYTES
-from .._engine.activations import activate
+from .._engine.activations import neurons
 from .._engine.linalg import PrimalGram
 from .._engine.moments import Moments
 from .layer import decoder_with_bias
@@ -99,7 +100,7 @@ class PatchLayer:
         """Responses at every position, n x positions x p, of images n x h x w x c."""
         n = int(X.shape[0])
         P, _ = normalised(patches_of(X, self.size, self.stride), self.contrast)
-        H = activate("relu", P @ self.weights, self.bias)
+        H = neurons("relu", P, self.weights, self.bias)
         return namespace(H).reshape(H, (n, -1, self.width))
 
     def rebuild(self, X: Array) -> Array:
@@ -107,7 +108,7 @@ class PatchLayer:
         xp, device = space_of(X)
         n, h, w, c = (int(size) for size in X.shape)
         P, scales = normalised(patches_of(X, self.size, self.stride), self.contrast)
-        back = activate("relu", P @ self.weights, self.bias) @ self.decoder + self.decoder_bias
+        back = matmul(neurons("relu", P, self.weights, self.bias), self.decoder) + self.decoder_bias
         if scales is not None:
             mean, root = scales
             back = back * root + mean
@@ -269,12 +270,12 @@ def _decoded(P: Array, weights: Array, bias: Array, space: Space) -> tuple[Array
     xp = space.xp
     moments = Moments(space)
     for part in _parts(P):
-        moments.add(activate("relu", part @ weights, bias), part, scratch=True)
+        moments.add(neurons("relu", part, weights, bias), part, scratch=True)
     G, C = moments.gram(centred=True), moments.cross(centred=True)
     decoder, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, dtype_name(P))
     W_d = space.asarray(decoder, "float64")
     total = float(xp.sum(moments.variance_b())) * moments.weight
-    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * (G @ W_d)))
+    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * matmul(G, W_d)))
     return decoder, decoder_bias, max(left, 0.0) / total if total > 0 else 0.0
 
 
@@ -390,7 +391,9 @@ def blockwise(f: Any, images: Any, layers: list[PatchLayer], space: Space, block
     out: Array = None
     parts = []
     for start in range(0, n, step):
-        part = f(images[start : min(start + step, n), ...])
+        block = images[start : min(start + step, n), ...]
+        with sharing(block):
+            part = f(block)
         if isinstance(part, np.ndarray):  # written in place: no second copy of the result
             if out is None:
                 out = np.empty((n, *part.shape[1:]), part.dtype)

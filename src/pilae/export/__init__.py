@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.extras import extra
-from .._base.whole import whole_file
+from .._base.files import whole_file
 from .._network.head import LinearHead
 from .graph import Graph, SharedGraph
 from .networks import classified, regressed, transformed

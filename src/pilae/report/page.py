@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .._base.extras import extra
-from .._base.whole import whole_file
+from .._base.files import whole_file
 from .figures import figures
 from .summary import MOST_CLASSES, short_names, summarise
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._base.files import whole_file
 from .._base.saveable import KINDS
-from .._base.whole import whole_file
 from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened
 from .reader import Reader
 from .writer import Writer

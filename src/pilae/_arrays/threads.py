@@ -1,0 +1,249 @@
+"""How many threads: by the size of each piece of work, and by what this process may use.
+
+The threads of a BLAS wait for one another by spinning. Beside other work, or under a quota, they hold the processors
+that the others need, and a product takes as long as it takes until all of them run at the same moment, many times over.
+So while pilae works every BLAS has one thread, and what is large is cut into parts here, for plain threads that meet
+once, at the end, and sleep until then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PART = 5e7
+"""Operations that are worth a thread of their own: a millisecond or two, where starting one takes a tenth of that."""
+
+MANY_NUMBERS = 2**20
+"""Tables of fewer numbers are small work for those whose threads are not ours: torch, and heads that are estimators."""
+
+
+class Pool(NamedTuple):
+    """A pool of threads that belongs to somebody else."""
+
+    get: Callable[[], int | None]
+    set: Callable[[int], Any]
+    each: bool
+    """Whether every thread has a number of its own: OpenMP keeps it so."""
+
+
+_lock = threading.Lock()
+_calls: dict[object, int] = {}
+"""The calls of pilae under way, and the thread of each."""
+
+_found: dict[Pool, int] = {}
+"""The threads that each pool had when the first of these calls came."""
+
+
+class sharing:
+    """What is computed within takes no more of the machine than it can use: one thread in every pool, more for large
+    pieces (`in_parts`). When the last call leaves, whatever happened, the pools are as they were found.
+
+    `things` are what the call works on: torch's pool is left alone unless one of them is a tensor on the CPU.
+    """
+
+    __slots__ = ("things",)
+
+    def __init__(self, *things: Any) -> None:
+        self.things = things
+
+    def __enter__(self) -> None:
+        try:
+            _come(self, self.things)
+        except BaseException:  # Ctrl-C: a `with` leaves only what it has entered
+            _leave(self)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            _leave(self)
+        except BaseException:  # Ctrl-C in between: once more
+            _leave(self)
+            raise
+
+
+def _come(call: object, things: tuple) -> None:
+    me = threading.get_ident()
+    with _lock:
+        nested = me in _calls.values()
+        _calls[call] = me
+        if nested:
+            return
+        for pool in _pools():
+            if pool not in _found and (count := pool.get()):
+                _found[pool] = count
+            if pool in _found:
+                pool.set(1)
+        size = _tensor_numbers(things)
+        if size is not None:
+            pool = _torch_pool()
+            _found.setdefault(pool, pool.get() or 1)
+            pool.set(1 if size < MANY_NUMBERS else _share(_found[pool]))
+
+
+def _leave(call: object) -> None:
+    with _lock:
+        me = _calls.get(call)
+        others = [thread for other, thread in _calls.items() if other is not call]
+        if me is not None and me not in others:
+            for pool, count in _found.items():
+                if pool.each or not others:
+                    pool.set(count)
+        if not others:
+            _found.clear()
+        _calls.pop(call, None)
+
+
+@functools.cache
+def _pools() -> tuple[Pool, ...]:
+    """Those of the BLAS libraries of this process. One that is not known is left alone, and nothing is cut in parts."""
+    from threadpoolctl import ThreadpoolController
+
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return tuple(
+        Pool(each.get_num_threads, each.set_num_threads, getattr(each, "threading_layer", "") == "openmp")
+        for each in libraries
+    )
+
+
+@functools.cache
+def _torch_pool() -> Pool:
+    torch = sys.modules["torch"]
+    return Pool(torch.get_num_threads, torch.set_num_threads, True)
+
+
+def _tensor_numbers(things: tuple) -> int | None:
+    """The size of the largest tensor of torch on the CPU among them."""
+    if "torch" not in sys.modules:
+        return None
+    tensor = sys.modules["torch"].Tensor
+    sizes = [x.numel() for x in things if isinstance(x, tensor) and x.device.type == "cpu"]
+    return max(sizes, default=None)
+
+
+@contextlib.contextmanager
+def lent(size: int) -> Iterator[None]:
+    """Somebody else's code that works on so many numbers has the pools as they were found, if these are many."""
+    if size < MANY_NUMBERS or not _calls:
+        yield
+        return
+    try:
+        for pool, count in list(_found.items()):
+            pool.set(_share(count))
+        yield
+    finally:
+        for pool in list(_found):
+            pool.set(1)
+
+
+def threads(work: float) -> int:
+    """How many threads so many operations get, the caller's included."""
+    if work < 2 * PART or threading.get_ident() not in _calls.values():  # a part is not cut again
+        return 1
+    return min(int(work / PART), _share(min(_found.values(), default=1)))
+
+
+def _share(count: int) -> int:
+    """Of so many threads that the user allows, those for one of the calls under way."""
+    return max(1, min(count, cpus()) // max(1, len(set(_calls.values()))))
+
+
+def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
+    """f of slices that make up range(n), at once in as many threads as so many operations get."""
+    count = min(threads(work), n)
+    if count < 2:
+        f(slice(0, n))
+        return
+    errors: list[BaseException] = []
+
+    def run(part: slice) -> None:
+        try:
+            for pool in _pools():
+                if pool.each and pool in _found:
+                    pool.set(1)
+            f(part)
+        except BaseException as error:
+            errors.append(error)
+
+    first, *rest = (slice(n * k // count, n * (k + 1) // count) for k in range(count))
+    # np.errstate is part of the context, which new threads do not have
+    helpers = [threading.Thread(target=contextvars.copy_context().run, args=(run, part)) for part in rest]
+    try:
+        for helper in helpers:
+            helper.start()
+        f(first)
+    finally:
+        for helper in helpers:
+            if helper.ident is not None:
+                helper.join()
+    if errors:
+        raise errors[0]
+
+
+def cpus() -> int:
+    """Processors that this process may use: by affinity, by its control group, and by what joblib is told."""
+    have = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = os.environ.get("LOKY_MAX_CPU_COUNT", "")
+    return max(1, int(min(have, quota(), int(told) if told.isdigit() else have)))
+
+
+@functools.cache
+def quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """Processors' worth of time that the control groups of this process allow, rounded up; infinity without a limit.
+
+    A group is bound by those above it. In a container the path of its group may not be there: then its limit stands at
+    the root of what it sees.
+    """
+    least = math.inf
+    for line in _text(own).splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        if names and "cpu" not in names.split(","):
+            continue
+        root = groups / names
+        for folder in (root / path.lstrip("/"), *(root / path.lstrip("/")).parents):
+            least = min(least, _allowed(folder))
+            if folder == root:
+                break
+    return least
+
+
+def _allowed(folder: Path) -> float:
+    """The limit of one group: version 2 has both numbers in one file, version 1 has two."""
+    both = _text(folder / "cpu.max") or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
+    numbers = both.split()
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers) or "0" in numbers:  # "max", or -1
+        return math.inf
+    return math.ceil(int(numbers[0]) / int(numbers[1]))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _after_fork() -> None:
+    """A child has only the thread that forked, and none of the calls of the others."""
+    global _lock
+    _lock = threading.Lock()
+    me = threading.get_ident()
+    for call in [call for call, thread in _calls.items() if thread != me]:
+        del _calls[call]
+    if not _calls:
+        for pool, count in _found.items():
+            pool.set(count)
+        _found.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
