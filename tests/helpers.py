@@ -1,24 +1,81 @@
 """Problems with known answers, and the one tolerance of the suite."""
 
+import copy
 from itertools import pairwise
 
 import numpy as np
+from pilae.head import _standardised
+
+from pilae._arrays import to_numpy
+
+SAFETY = 16
+"""What a tolerance leaves for another BLAS, number of threads and processor, and for the steps of a computation that
+each round once more."""
 
 
-def tolerance(dtype="float64", condition=1.0):
-    """Relative tolerance: rounding of the dtype times what the condition number makes of it, with a factor of 100.
+def tolerance(dtype="float64", condition=1.0, terms=1):
+    """How far, relative to the largest entry, two ways to the same result may be apart.
 
-    In float64 with a condition of up to 1e5 it is at most 1e-8 by construction of the factor and this bound.
+    A sum of n terms is off by at most n eps times the sum of their sizes, in whatever order they are added; since each
+    rounding goes either way, by about sqrt(n) eps. What is solved from such sums is off by the condition number of the
+    system times that. Hence SAFETY * sqrt(terms) * eps * condition, with the eps of the dtype that is computed in.
     """
-    return max(100 * float(np.finfo(dtype).eps) * condition, 1e-12 if dtype == "float64" else 1e-5)
+    return SAFETY * terms**0.5 * float(np.finfo(dtype).eps) * condition
 
 
-def close(actual, desired, dtype="float64", condition=1.0):
+def close(actual, desired, dtype="float64", condition=1.0, terms=1):
     """Assert equality within `tolerance`, relative to the largest entry."""
     actual, desired = np.asarray(actual, dtype=float), np.asarray(desired, dtype=float)
     assert actual.shape == desired.shape
     scale = np.abs(desired).max() if desired.size else 0.0
-    np.testing.assert_allclose(actual, desired, rtol=0, atol=tolerance(dtype, condition) * max(scale, 1e-300))
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=tolerance(dtype, condition, terms) * max(scale, 1e-300))
+
+
+def rounding(model):
+    """The dtype, condition and terms of what a fitted classifier or regressor was solved from.
+
+    The rows it holds are added up, then its features. The condition number is the largest of its systems: that of the
+    output layer, the standardised Gram of its features with the ridge (docs/maths.md); those of layers, at most their
+    width over the ridge of the decoder; that of neurons, at most the number of columns over a ridge of about one.
+    """
+    output = model.head_.output
+    moments = output.moments
+    values = np.linalg.eigvalsh(to_numpy(_standardised(moments, model.head_.hidden)[1]))
+    lam = output.ridge * moments.weight
+    conditions = [(values[-1] + lam) / (max(values[0], 0.0) + lam), model.n_features_in_]
+    conditions += [layer.width / model.decoder_ridge for layer in model.layers_]
+    return {"dtype": moments.product, "condition": max(conditions), "terms": moments.count + len(values)}
+
+
+def searched(model):
+    """The same of the worst candidate that the search of a fitted model tried, whose errors it compares."""
+    condition = max(row["width"] / row["ridge"] for row in model.search_)
+    return rounding(model) | {"condition": condition}
+
+
+def evaluation(function, rows, dtype):
+    """The dtype and condition of what a fitted model says of rows, found by moving them a little.
+
+    Every number of the rows is moved by a step, up or down. What that moves the largest answer by, over the step, is
+    what evaluation makes of a rounding. The step is far above rounding and far below where answers bend.
+    """
+    step = 2.0**-16
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], np.shape(rows))
+    moved, answers = (np.asarray(function(x.astype(rows.dtype)), float) for x in (rows * (1 + step * signs), rows))
+    return {"dtype": dtype, "condition": max(1.0, np.abs(moved - answers).max() / (step * np.abs(answers).max()))}
+
+
+def shown(rounded, exact):
+    """A condition by experiment: what became of the rounding of float32 in one result, float64 having the other."""
+    off = np.abs(np.asarray(rounded, float) - exact).max() / np.abs(exact).max()
+    return max(1.0, off / float(np.finfo("float32").eps))
+
+
+def interpolation(model, X):
+    """The condition and terms of basic pseudoinverse learning at its rows: those of its last features."""
+    bare = copy.copy(model)
+    bare.output_ = np.eye(len(model.output_))
+    return {"condition": np.linalg.cond(bare._outputs(X)), "terms": len(model.output_)}
 
 
 def from_svd(n, d, singular_values, seed=0):

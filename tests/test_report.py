@@ -12,6 +12,7 @@ import sklearn
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.linear_model import RidgeClassifier
 
+from helpers import close
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
 from pilae.plot import CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
 from pilae.report import make_report
@@ -213,7 +214,7 @@ def test_regression():
     model = PILAERegressor(random_state=0).fit(X[:300], y[:300])
     report = model.report(X[300:], y[300:])
     assert {"residuals", "coverage"} <= set(report.figures)
-    assert report.summary["test"]["r2"] == pytest.approx(model.score(X[300:], y[300:]))
+    close(report.summary["test"]["r2"], model.score(X[300:], y[300:]), terms=142)
     wanted, found = zip(*report.summary["test"]["coverage"], strict=True)
     assert wanted == (0.5, 0.8, 0.9, 0.95)
     assert list(found) == sorted(found)
@@ -268,4 +269,4 @@ def test_calibration_of_probabilities_that_are_right():
     display = CalibrationDisplay.from_predictions(y, np.stack([1 - p, p], axis=1), [0, 1])
     assert display.error < 0.02
     overconfident = CalibrationDisplay.computed(y, np.stack([np.zeros_like(p), np.ones_like(p)], axis=1), [0, 1])
-    assert overconfident.error == pytest.approx(1 - y.mean())
+    close(overconfident.error, 1 - y.mean(), terms=20_000)

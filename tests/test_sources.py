@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 
-from helpers import blobs, close
+from helpers import blobs, close, rounding, searched
 from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, scan_blocks, scan_csv, scan_parquet
 from pilae._data.stream import ahead
 
@@ -19,6 +19,8 @@ NAMES = [f"c{j}" for j in range(6)]
 FRAME = pd.DataFrame(X, columns=NAMES).assign(label=np.array(["no", "yes", "other"])[Y], weight=1.0 + Y)
 NETWORK = {"width": [5], "head_width": 20}
 IN_MEMORY = PILAEClassifier(**NETWORK).fit(X, FRAME["label"])
+LAYERS = {"condition": 5 / 1e-3, "terms": 900}
+"""Of the Gram of five features with a ridge of 1e-3 of their mean square."""
 
 
 def write(folder, frame=FRAME, parts=3):
@@ -28,10 +30,10 @@ def write(folder, frame=FRAME, parts=3):
     return folder
 
 
-def same(model, expected=IN_MEMORY, rtol=1e-8):
+def same(model, expected=IN_MEMORY):
     named = hasattr(model, "feature_names_in_")
     out, reference = model.decision_function(FRAME[NAMES] if named else X), expected.decision_function(X)
-    np.testing.assert_allclose(out, reference, rtol=0, atol=rtol * np.abs(reference).max())
+    close(out, reference, **rounding(expected))
 
 
 def test_every_source_gives_the_model_of_the_array(tmp_path):
@@ -45,12 +47,12 @@ def test_every_source_gives_the_model_of_the_array(tmp_path):
     same(model)
     assert list(model.feature_names_in_) == NAMES
     assert model.classes_.tolist() == ["no", "other", "yes"]
-    assert model.loo_score_ == pytest.approx(IN_MEMORY.loo_score_)
+    close(model.loo_score_, IN_MEMORY.loo_score_, terms=900)
     np.testing.assert_array_equal(model.predict(parquet), IN_MEMORY.predict(X))
     assert model.score(parquet) == IN_MEMORY.score(X, FRAME["label"])
 
     FRAME.to_csv(tmp_path / "t.csv", index=False)
-    same(PILAEClassifier(**NETWORK).fit(scan_csv(tmp_path / "t.csv", "label", columns=NAMES)), rtol=1e-7)
+    same(PILAEClassifier(**NETWORK).fit(scan_csv(tmp_path / "t.csv", "label", columns=NAMES)))
 
     parts = np.array_split(np.arange(900), 7)
     blocks = [(X[rows], FRAME["label"].to_numpy()[rows]) for rows in parts]
@@ -63,10 +65,9 @@ def test_every_source_gives_the_model_of_the_array(tmp_path):
 def test_the_automatic_search_sees_the_same_rows():
     blocks = [(X[rows], Y[rows]) for rows in np.array_split(np.arange(900), 5)]
     found, expected = PILAEClassifier().fit(scan_blocks(blocks)), PILAEClassifier().fit(X, Y)
-    assert [row["error"] for row in found.search_] == pytest.approx(
-        [row["error"] for row in expected.search_], rel=1e-6
-    )
-    same(found, expected, rtol=1e-6)
+    errors = [[row["error"] for row in model.search_] for model in (found, expected)]
+    close(*errors, **searched(expected))
+    same(found, expected)
     assert found.fit_stats_["rows"] == 900
     assert found.fit_stats_["passes"] == found.n_passes_ <= 12
 
@@ -85,22 +86,21 @@ def test_weights_class_weights_filters_and_regression(tmp_path):
     same(PILAEClassifier(**NETWORK).fit(some), PILAEClassifier(**NETWORK).fit(X[kept], FRAME["label"][kept]))
     regressor = PILAERegressor(**NETWORK).fit(scan_parquet(folder, "c5", columns=NAMES[:5]))
     expected = PILAERegressor(**NETWORK).fit(X[:, :5], X[:, 5])
-    np.testing.assert_allclose(regressor.predict(FRAME[NAMES[:5]]), expected.predict(X[:, :5]), rtol=1e-7, atol=1e-8)
-    assert regressor.score(scan_parquet(folder, "c5", columns=NAMES[:5])) == pytest.approx(
-        expected.score(X[:, :5], X[:, 5])
-    )
+    close(regressor.predict(FRAME[NAMES[:5]]), expected.predict(X[:, :5]), **rounding(expected))
+    score = regressor.score(scan_parquet(folder, "c5", columns=NAMES[:5]))
+    close(score, expected.score(X[:, :5], X[:, 5]), **rounding(expected))
 
 
 def test_transformers_take_sources_too():
     blocks = scan_blocks([X[:300], X[300:]])
     stack, expected = StackedPILAE(width=[5, 4]).fit(blocks), StackedPILAE(width=[5, 4]).fit(X)
-    np.testing.assert_allclose(stack.transform(blocks), expected.transform(X), rtol=1e-7)
-    np.testing.assert_allclose(stack.score_samples(blocks), expected.score_samples(X), rtol=1e-6)
+    close(stack.transform(blocks), expected.transform(X), **LAYERS)
+    close(stack.score_samples(blocks), expected.score_samples(X), **LAYERS)
 
 
 def test_a_transformer_on_parquet(tmp_path):
     stack = StackedPILAE(width=[5]).fit(scan_parquet(write(tmp_path, FRAME[NAMES])))
-    np.testing.assert_allclose(stack.transform(FRAME[NAMES]), StackedPILAE(width=[5]).fit(X).transform(X), rtol=1e-7)
+    close(stack.transform(FRAME[NAMES]), StackedPILAE(width=[5]).fit(X).transform(X), **LAYERS)
 
 
 def test_streams_of_sources_update_a_model():
@@ -111,7 +111,7 @@ def test_streams_of_sources_update_a_model():
         model.partial_fit(half)
     same(model, fitted)
     model.forget(halves[1])
-    same(model, fitted.fork().partial_fit(X[:450], Y[:450]), rtol=1e-7)
+    same(model, fitted.fork().partial_fit(X[:450], Y[:450]))
 
 
 def generator():
@@ -212,7 +212,7 @@ def test_frames_in_blocks_keep_their_names_and_weights_count_in_scores():
         model.predict(scan_blocks([FRAME[NAMES[::-1]]]))
     w = np.where(Y == 0, 5.0, 0.1)
     plain = PILAEClassifier(**NETWORK).fit(X, Y)
-    assert plain.score(scan_blocks([(X, Y, w)])) == pytest.approx(plain.score(X, Y, sample_weight=w))
+    close(plain.score(scan_blocks([(X, Y, w)])), plain.score(X, Y, sample_weight=w), terms=900)
 
 
 def test_some_blocks_with_weights_and_fewer_rows_than_columns():
@@ -221,7 +221,7 @@ def test_some_blocks_with_weights_and_fewer_rows_than_columns():
     source = scan_blocks([(wide[:20], labels[:20]), (wide[20:], labels[20:], w)])
     expected = PILAEClassifier(depth=0, head_width=9).fit(wide, labels, sample_weight=np.r_[np.ones(20), w])
     model = PILAEClassifier(depth=0, head_width=9).fit(source)
-    np.testing.assert_allclose(model.decision_function(wide), expected.decision_function(wide), atol=1e-8)
+    close(model.decision_function(wide), expected.decision_function(wide), **rounding(expected))
 
 
 def test_blocks_that_do_not_agree_are_refused_in_a_sentence():
@@ -256,7 +256,7 @@ def test_labels_of_every_integer_type(labels):
     source = scan_blocks([(X[:50], y[:50]), (X[50:], y[50:])])
     model, expected = PILAEClassifier(**params).fit(source), PILAEClassifier(**params).fit(X, y)
     assert model.classes_.tolist() == expected.classes_.tolist()
-    close(model.decision_function(X), expected.decision_function(X), condition=1e2)
+    close(model.decision_function(X), expected.decision_function(X), **rounding(expected))
 
 
 def test_a_longer_label_is_not_cut_to_a_known_one():
