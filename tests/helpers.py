@@ -4,9 +4,9 @@ import copy
 from itertools import pairwise
 
 import numpy as np
-from pilae.head import _standardised
 
 from pilae._arrays import to_numpy
+from pilae._network.output import _standardised
 
 SAFETY = 16
 """What a tolerance leaves for another BLAS, number of threads and processor, and for the steps of a computation that
