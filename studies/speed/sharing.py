@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from sklearn.datasets import load_iris
 
+from studies.data import first_rows
 from studies.measure import describe
 from studies.store import read, results_of, write
 
@@ -33,23 +33,10 @@ CONDITIONS = ("alone", "busy", "quota")
 ROOT = Path("/sys/fs/cgroup")
 
 
-def table(name: str, n: int, d: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first n rows of a data set, or as many made up."""
-    file = Path(os.environ.get("PILAE_DATA", "")) / f"{name}.npz"
-    if file.is_file():
-        with np.load(file, allow_pickle=False) as data:
-            X, y = (data[k][:n] for k in (("X", "y") if "X" in data else ("X_train", "y_train")))
-        return (X.reshape(n, -1) / 255).astype("float32") if X.dtype == np.uint8 else X, y
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % classes
-    X = rng.standard_normal((n, d)) + 1.2 * rng.standard_normal((classes, d))[y]
-    return X.astype("float32") if d > 100 else X, y
-
-
 def paper(rows: int) -> Callable[[], object]:
     from pilae import PILAEClassifier
 
-    X, y = table("mnist", rows, 784, 10)
+    X, y = first_rows("mnist", rows, 784, 10)
     return lambda: PILAEClassifier(width=[705, 634], head_width=4000, random_state=0).fit(X, y)
 
 
@@ -63,7 +50,7 @@ def iris() -> Callable[[], object]:
 def segment() -> Callable[[], object]:
     from pilae import PILAEClassifier
 
-    X, y = table("segment", 2310, 19, 7)
+    X, y = first_rows("segment", 2310, 19, 7)
     return lambda: PILAEClassifier(random_state=0).fit(X, y)
 
 
@@ -71,7 +58,7 @@ def one_row() -> Callable[[], object]:
     """Predictions of one row, a hundred of them, by the paper's network: its products are large enough for threads."""
     from pilae import PILAEClassifier
 
-    X, y = table("mnist", 5000, 784, 10)
+    X, y = first_rows("mnist", 5000, 784, 10)
     model = PILAEClassifier(width=[705, 634], head_width=4000, ridge=1e-3, random_state=0).fit(X, y)
     return lambda: [model.predict(X[:1]) for _ in range(100)]
 
