@@ -9,7 +9,7 @@ MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
 # what people install and what tests and documentation need, torch aside
 EVERYTHING := .[dev,docs,dask,parquet,table,save,report,onnx]
 
-.PHONY: demo test test-all test-lowest test-newest test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale clean
+.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -56,6 +56,10 @@ test-newest:
 	.venv-newest/bin/python -m pip install --quiet --no-compile --upgrade --upgrade-strategy eager "$(TORCH)" -e "$(EVERYTHING)"
 	.venv-newest/bin/python -m pytest -m "not slow and not browser"
 	.venv-newest/bin/python -m sphinx -W --keep-going -q -b html docs .venv-newest/docs
+
+# the tests as other machines run them: kernels of the BLAS, threads, busy cores, another order, other examples
+test-elsewhere: $(VENV)/dev
+	$(BIN)/python -m tools.elsewhere
 
 # the report in Debian's Chromium; installs it where it is missing
 test-browser: $(VENV)/dev
