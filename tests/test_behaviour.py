@@ -7,7 +7,10 @@ from behaviour.cases import CASES
 from behaviour.files import FILES
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::FutureWarning"
+    "ignore::DeprecationWarning",
+    "ignore::ResourceWarning",
+    "ignore::FutureWarning",
+    "ignore::sklearn.exceptions.InconsistentVersionWarning",  # files are of other versions, that is their point
 )
 RECORDED = compare.read()
 
