@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning",
     "ignore::ResourceWarning",
     "ignore::FutureWarning",
-    "ignore::sklearn.exceptions.InconsistentVersionWarning",  # files are of other versions, that is their point
+    "ignore:.* of scikit-learn .*, and this is",  # files are of other versions, that is their point
 )
 RECORDED = compare.read()
 

@@ -421,3 +421,24 @@ def test_a_grid_finer_than_the_image_is_refused(tmp_path):
     model.save(tmp_path / "m.pilae")
     with pytest.raises(pilae.ModelFileError, match="makes no sense"):
         pilae.load(tmp_path / "m.pilae")
+
+
+def test_estimators_of_another_scikit_learn_are_said(tmp_path, monkeypatch):
+    path = tmp_path / "old.pilae"
+    model = PILAEClassifier(depth=0, head=LogisticRegression(max_iter=500)).fit(X, y)
+    monkeypatch.setattr("pilae.save.versions", lambda: {"pilae": "0.1.0", "scikit-learn": "0.24.2"})
+    model.save(path)
+    monkeypatch.undo()
+    with pytest.warns(
+        UserWarning, match=r"holds LogisticRegression of scikit-learn 0\.24\.2, and this is .*=0\.24\.2"
+    ) as said:
+        np.testing.assert_array_equal(pilae.load(path).predict(X), model.predict(X))
+    assert [one.filename for one in said] == [__file__]
+
+
+def test_what_skops_writes_is_compressed(tmp_path):
+    path = tmp_path / "head.pilae"
+    PILAEClassifier(depth=0, head=LogisticRegression(max_iter=500)).fit(X, y).save(path)
+    with zipfile.ZipFile(path) as archive:
+        kinds = {info.filename.rpartition(".")[2]: info.compress_type for info in archive.infolist()}
+    assert (kinds["skops"], kinds["npy"]) == (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED)

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.files import whole_file
 from .._base.saveable import KINDS
+from .._base.warn import warn
 from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened
 from .reader import Reader
 from .writer import Writer
@@ -86,7 +87,9 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
         archive.writestr("header.json", text, zipfile.ZIP_DEFLATED)
         archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
         for name, write in writer.members.items():
-            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:  # stored: weights are noise
+            info = zipfile.ZipInfo(name)  # arrays are stored as they are: weights are noise; what skops writes is text
+            info.compress_type = zipfile.ZIP_STORED if name.endswith(".npy") else zipfile.ZIP_DEFLATED
+            with archive.open(info, "w", force_zip64=True) as member:
                 write(member)
 
 
@@ -145,6 +148,13 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
                 model._check_loaded()
                 if table is not None:
                     table._check_loaded()
+            written, here = (str(found["scikit-learn"]) for found in (header["versions"], versions()))
+        if reader.estimators and written.split(".")[:2] != here.split(".")[:2]:
+            warn(
+                f"{os.fspath(path)!r} holds {' and '.join(sorted(reader.estimators))} of scikit-learn {written}, and "
+                f"this is {here}: what another version wrote may fail or predict otherwise. Install "
+                f"scikit-learn=={written}, or fit the model again."
+            )
         return held
 
 

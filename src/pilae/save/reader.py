@@ -6,12 +6,14 @@ import hashlib
 import importlib
 import io
 import os
+import warnings
 import zipfile
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
 
 from .._arrays import NUMPY
 from .._arrays.npy import claimed_array
@@ -34,6 +36,8 @@ class Reader:
         self._made: dict[int, Any] = {}
         self._read: set[str] = set()
         self._asked: Counter[int] = Counter()
+        self.estimators: set[str] = set()
+        """Kinds of what skops has read."""
 
     def decode(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -99,7 +103,11 @@ class Reader:
                 f"{self.path!r} holds a {sorted(unknown - set(TRUSTED))[0]}, which is not among the types that are "
                 "safe to load: nothing was loaded."
             )
-        return skops.loads(data, trusted=sorted(unknown))
+        with warnings.catch_warnings():  # `load` says in one sentence what scikit-learn says for every part
+            warnings.simplefilter("ignore", InconsistentVersionWarning)
+            made = skops.loads(data, trusted=sorted(unknown))
+        self.estimators.add(type(made).__name__)
+        return made
 
     def _member(self, name: str) -> bytes:
         if name in self._read:  # once is all that is ever written; again and again would fill memory
