@@ -174,9 +174,34 @@ def command_line() -> str:
     )
 
 
+def sharing() -> str:
+    """Fits that do not have the machine to themselves."""
+    found = results("sharing")
+    keys = ("beside busy processes", "with a quota of one processor")
+    keys += tuple(f"eight by joblib, {backend}" for backend in ("loky", "threading"))
+
+    def figures(cases: dict, name: str, digits: int = 2) -> list[str]:
+        case = cases.get(name, {})
+        return [f"{case[key]:.{digits}f}" if key in case else "-" for key in keys]
+
+    shown = []
+    for name, case in found["cases"].items():
+        alone = f"{1000 * case['alone, seconds']:.0f} ms" if "alone, seconds" in case else "-"
+        both = zip(figures(found["cases"], name), figures(found.get("before", {}), name), strict=True)
+        shown.append([name, alone, *(now if before == "-" else f"{now} ({before})" for now, before in both)])
+    head = (
+        "fit | alone | beside as many busy processes as cores | with a quota of one processor | eight by joblib: loky"
+    )
+    return f"""{table(f"{head} | threading", shown)}
+
+Multiples of the time alone; of eight fits side by side, of the time of eight one after another. In brackets: before \
+threads were chosen by pilae. "One row" are a hundred predictions of one row. The quota is {found["quota"]}.
+{made("python -m studies.speed.sharing", found["machine"])}"""
+
+
 PAGES = {
     "README.md": named(no_argument),
-    "studies/README.md": named(products, paper_network, peers, gpu, scale, command_line),
+    "studies/README.md": named(products, sharing, paper_network, peers, gpu, scale, command_line),
     "docs/choose.md": named(choose_back_propagation, choose_nystroem),
     "docs/gpu.md": named(gpu),
     "docs/images.md": named(no_argument),

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from .space import Array, is_foreign, namespace, space_of, to_numpy
-from .threads import in_parts, threads
+from .threads import PARTS, in_parts, threads
 
 SOLVED, INVERTED = 256, 64
 """Triangles are solved by blocks of so many columns, and within these by inverses of blocks of so many."""
@@ -178,13 +178,14 @@ def gram(a: Array) -> Array:
         for start in range(0, p, GRAM_COLUMNS):
             block(start, min(start + GRAM_COLUMNS, p))
         return G
-    edges = [round(p * (k / count) ** 0.5) for k in range(count + 1)]  # of one area each
+    cuts = PARTS * count
+    edges = [round(p * (k / cuts) ** 0.5) for k in range(cuts + 1)]  # of one area each
 
     def blocks(part: slice) -> None:
         for start, stop in pairwise(edges[part.start : part.stop + 1]):
             block(start, stop)
 
-    in_parts(blocks, count, 1.0 * n * p * p)
+    in_parts(blocks, cuts, 1.0 * n * p * p)
     return G
 
 

@@ -10,23 +10,35 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import ctypes
 import functools
+import itertools
 import math
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 PART = 5e7
 """Operations that are worth a thread of their own: a millisecond or two, where starting one takes a tenth of that."""
+
+PARTS = 2
+"""Parts for each thread, where they are large enough: who comes late has less left to do."""
+
+UNSHARED = 9000
+"""Products of numbers up to which no BLAS uses a second thread, not even for a matrix and a vector."""
 
 MANY_NUMBERS = 2**20
 """Tables of fewer numbers are small work for those whose threads are not ours: torch, and heads that are estimators."""
 
 
-class Pool(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Pool:
     """A pool of threads that belongs to somebody else."""
 
     get: Callable[[], int | None]
@@ -35,7 +47,9 @@ class Pool(NamedTuple):
     """Whether every thread has a number of its own: OpenMP keeps it so."""
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+"""Of a thread that holds it a signal's handler may ask a model something: it must not wait for itself."""
+
 _calls: dict[object, int] = {}
 """The calls of pilae under way, and the thread of each."""
 
@@ -47,15 +61,18 @@ class sharing:
     """What is computed within takes no more of the machine than it can use: one thread in every pool, more for large
     pieces (`in_parts`). When the last call leaves, whatever happened, the pools are as they were found.
 
-    `things` are what the call works on: torch's pool is left alone unless one of them is a tensor on the CPU.
+    `things` are what the call works on: torch's pool is left alone unless one of them is a tensor on the CPU. `work`,
+    where it is known, are the products of one: none of less than UNSHARED is worth the microseconds.
     """
 
-    __slots__ = ("things",)
+    __slots__ = ("things", "work")
 
-    def __init__(self, *things: Any) -> None:
-        self.things = things
+    def __init__(self, *things: Any, work: float = math.inf) -> None:
+        self.things, self.work = things, work
 
     def __enter__(self) -> None:
+        if self.work < UNSHARED:
+            return
         try:
             _come(self, self.things)
         except BaseException:  # Ctrl-C: a `with` leaves only what it has entered
@@ -63,6 +80,8 @@ class sharing:
             raise
 
     def __exit__(self, *error: object) -> None:
+        if self.work < UNSHARED:
+            return
         try:
             _leave(self)
         except BaseException:  # Ctrl-C in between: once more
@@ -80,7 +99,7 @@ def _come(call: object, things: tuple) -> None:
         for pool in _pools():
             if pool not in _found and (count := pool.get()):
                 _found[pool] = count
-            if pool in _found:
+            if _found.get(pool, 1) > 1:
                 pool.set(1)
         size = _tensor_numbers(things)
         if size is not None:
@@ -95,7 +114,7 @@ def _leave(call: object) -> None:
         others = [thread for other, thread in _calls.items() if other is not call]
         if me is not None and me not in others:
             for pool, count in _found.items():
-                if pool.each or not others:
+                if count > 1 and (pool.each or not others):
                     pool.set(count)
         if not others:
             _found.clear()
@@ -109,9 +128,23 @@ def _pools() -> tuple[Pool, ...]:
 
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     return tuple(
-        Pool(each.get_num_threads, each.set_num_threads, getattr(each, "threading_layer", "") == "openmp")
+        Pool(each.get_num_threads, _setter(each), getattr(each, "threading_layer", "") == "openmp")
         for each in libraries
     )
+
+
+def _setter(library: Any) -> Callable[[int], Any]:
+    """What sets the number of threads of a BLAS.
+
+    threadpoolctl lets one thread of a process set that of an OpenBLAS, and does nothing, silently, for others; fits may
+    come from any, and here it is counted who is at work. So its own function is called.
+    """
+    if library.internal_api == "openblas" and library.threading_layer == "pthreads":
+        own = ctypes.CDLL(library.filepath)
+        for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
+            if hasattr(own, name := f"{prefix}openblas_set_num_threads{suffix}"):
+                return getattr(own, name)
+    return library.set_num_threads
 
 
 @functools.cache
@@ -145,47 +178,68 @@ def lent(size: int) -> Iterator[None]:
 
 
 def threads(work: float) -> int:
-    """How many threads so many operations get, the caller's included."""
+    """How many threads so many operations are worth, the caller's included, of those that this process may use.
+
+    Other calls under way take some of them, but do not change this number: what is cut in parts by it is the same to
+    the last bit, whoever else computes.
+    """
     if work < 2 * PART or threading.get_ident() not in _calls.values():  # a part is not cut again
         return 1
-    return min(int(work / PART), _share(min(_found.values(), default=1)))
+    return min(int(work / PART), _allowed())
+
+
+def _allowed() -> int:
+    """By the pools as they were found, and by the processors."""
+    return min(*_found.values(), cpus()) if _found else 1
 
 
 def _share(count: int) -> int:
-    """Of so many threads that the user allows, those for one of the calls under way."""
+    """Of so many threads, those for one of the calls under way."""
     return max(1, min(count, cpus()) // max(1, len(set(_calls.values()))))
 
 
 def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
-    """f of slices that make up range(n), at once in as many threads as so many operations get."""
+    """f of slices that make up range(n), at once in as many threads as so many operations are worth and are free.
+
+    Whoever is free takes the next slice, the caller too: beside other work a helper may come late, or not at all.
+    """
     count = min(threads(work), n)
     if count < 2:
         f(slice(0, n))
         return
-    errors: list[BaseException] = []
+    parts = min(n, int(work / PART), PARTS * count)
+    waiting = deque(slice(a, b) for a, b in itertools.pairwise(n * k // parts for k in range(parts + 1)))
 
-    def run(part: slice) -> None:
-        try:
-            for pool in _pools():
-                if pool.each and pool in _found:
-                    pool.set(1)
+    def run() -> None:
+        while True:
+            try:
+                part = waiting.popleft()
+            except IndexError:
+                return
             f(part)
-        except BaseException as error:
-            errors.append(error)
 
-    first, *rest = (slice(n * k // count, n * (k + 1) // count) for k in range(count))
-    # np.errstate is part of the context, which new threads do not have
-    helpers = [threading.Thread(target=contextvars.copy_context().run, args=(run, part)) for part in rest]
+    def help_out() -> None:
+        for pool in _pools():
+            if pool.each and _found.get(pool, 1) > 1:
+                pool.set(1)
+        run()
+
+    # np.errstate is part of the context, which other threads do not have
+    helpers = [_helpers().submit(contextvars.copy_context().run, help_out) for _ in range(_share(count) - 1)]
     try:
-        for helper in helpers:
-            helper.start()
-        f(first)
+        run()
     finally:
-        for helper in helpers:
-            if helper.ident is not None:
-                helper.join()
-    if errors:
-        raise errors[0]
+        waiting.clear()  # after an error nothing more is begun
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+@functools.cache
+def _helpers() -> ThreadPoolExecutor:
+    """Threads that sleep until they are asked: a new one waits longer for a processor than one that is woken."""
+    return ThreadPoolExecutor(os.cpu_count(), "pilae")
 
 
 def cpus() -> int:
@@ -210,13 +264,13 @@ def quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
             continue
         root = groups / names
         for folder in (root / path.lstrip("/"), *(root / path.lstrip("/")).parents):
-            least = min(least, _allowed(folder))
+            least = min(least, _limit(folder))
             if folder == root:
                 break
     return least
 
 
-def _allowed(folder: Path) -> float:
+def _limit(folder: Path) -> float:
     """The limit of one group: version 2 has both numbers in one file, version 1 has two."""
     both = _text(folder / "cpu.max") or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
     numbers = both.split()
@@ -235,7 +289,8 @@ def _text(path: Path) -> str:
 def _after_fork() -> None:
     """A child has only the thread that forked, and none of the calls of the others."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
+    _helpers.cache_clear()
     me = threading.get_ident()
     for call in [call for call, thread in _calls.items() if thread != me]:
         del _calls[call]

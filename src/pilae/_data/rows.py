@@ -176,7 +176,9 @@ class Rows:
         """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
 
         def answer(X: Array) -> Array:
-            with np.errstate(over="ignore", invalid="ignore"), sharing(X):  # refused in one sentence instead
+            work = X.shape[0] * X.shape[1] * width
+            # what overflows is refused in one sentence instead
+            with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=work):
                 part = f(X)
                 check_answer(part)
             return part

@@ -16,7 +16,7 @@ from .._arrays import (
     overwritten_by_tanh,
     pieces,
 )
-from .._arrays.threads import in_parts
+from .._arrays.threads import in_parts, threads
 
 
 def _softplus(x: Array) -> Array:
@@ -64,12 +64,13 @@ def activate(name: str, X: Array, bias: Array | None = None) -> Array:
 
 def neurons(name: str, X: Array, weights: Array, bias: Array | None = None) -> Array:
     """f(X W + bias): in NumPy a large one in several threads."""
-    if not isinstance(X, np.ndarray):
+    work = 2.0 * X.shape[0] * X.shape[1] * weights.shape[1]
+    if not isinstance(X, np.ndarray) or threads(work) < 2:
         return activate(name, X @ weights, bias)
     H = np.empty((X.shape[0], weights.shape[1]), np.result_type(X, weights))
 
     def rows(part: slice) -> None:
         activate(name, np.matmul(X[part], weights, out=H[part]), bias)
 
-    in_parts(rows, len(H), 2.0 * H.size * X.shape[1])
+    in_parts(rows, len(H), work)
     return H

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import has_fit_parameter
 
 from .._arrays import Array
+from .._arrays.threads import lent
 from .._base.progress import CallbackSupportMixin, peak_megabytes
 from .._base.saveable import saveable
 from .._data.check import check_weight, scaled_weight, tamed_weight
@@ -227,7 +228,13 @@ class BasePILAE(
     def _ask_estimator(self, method: str, X: Any) -> Any:
         rows, head = rows_to_ask(self, X, method), self._current_head()
         ask = getattr(head, method, None) or getattr(head.estimator, method)
-        return rows.map(lambda block: ask(head.features(self.network_(block))), self._widest)
+
+        def answer(block: Array) -> Any:
+            F = head.features(self.network_(block))
+            with lent(F.size):
+                return ask(F)
+
+        return rows.map(answer, self._widest)
 
     @lazy_on_dask
     @at_one_moment

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_numpy
+from .._arrays.threads import sharing
 from .._base.scalars import seed_of
 from .._base.warn import warn
 from .._data.rows import Rows
@@ -246,7 +247,8 @@ class UpdateMixin:
                     f"This {type(self).__name__} has no rows in it: add some by partial_fit, or merge a model that has "
                     "some."
                 )
-            solve_output(head, self.network_.dtype)
+            with sharing():
+                solve_output(head, self.network_.dtype)
         return head
 
     def _wider(self: Any, labels: Any) -> Wider | None:

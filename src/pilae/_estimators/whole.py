@@ -55,7 +55,6 @@ def at_one_moment(method: Method) -> Method:
 
     @functools.wraps(method)
     def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with sharing(*args, *kwargs.values()):
-            return method(twin(self), *args, **kwargs)
+        return method(twin(self), *args, **kwargs)
 
     return cast(Method, seen)

@@ -1,0 +1,257 @@
+"""How many threads a call takes, and that it leaves the pools as it found them. Times are measured by studies/speed."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from helpers import blobs, close
+from pilae import PILAEClassifier, PILAERegressor
+from pilae._arrays import cholesky, gram, matmul, solve_triangular, threads
+from pilae._arrays.threads import PART, in_parts, sharing
+
+X, Y = blobs(300)
+
+
+def pools():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.fixture
+def two(monkeypatch):
+    """As on a machine of two processors or more, whatever this one is."""
+    monkeypatch.setattr(threads, "cpus", lambda: 2)
+    with threadpool_limits(2, "blas"):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    before = pools()
+    yield
+    assert not threads._calls
+    assert not threads._found
+    assert pools() == before
+
+
+def test_small_work_has_one_thread_and_large_work_all_that_are_allowed(two):
+    assert threads.threads(1e12) == 1  # outside a call nobody knows what is allowed
+    with sharing():
+        assert pools() == [1] * len(pools())
+        assert threads.threads(PART) == 1
+        assert threads.threads(2 * PART) == 2
+        assert threads.threads(1e12) == 2
+    with threadpool_limits(1, "blas"), sharing():
+        assert threads.threads(1e12) == 1
+
+
+def test_what_the_process_may_use_is_a_limit(two, monkeypatch):
+    monkeypatch.setattr(threads, "cpus", lambda: 1)
+    with sharing():
+        assert threads.threads(1e12) == 1
+
+
+def test_processors_are_those_of_affinity_quota_and_joblib(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)), raising=False)
+    monkeypatch.setattr(threads, "quota", lambda: 4.0)
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    assert threads.cpus() == 4
+    monkeypatch.setattr(threads, "quota", lambda: float("inf"))
+    assert threads.cpus() == 6
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")
+    assert threads.cpus() == 3
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "processors"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "150000 100000"}, 2),  # one and a half: two threads can use it
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000", "a/cpu.max": "100000 100000"}, 1),  # those above bind too
+        ("0::/elsewhere\n", {"cpu.max": "400000 100000"}, 4),  # in a container its own group is the root
+        ("0::/\n", {}, np.inf),
+        ("5:cpu,cpuacct:/job\n", {"cpu,cpuacct/job/cpu.cfs_quota_us": "-1"}, np.inf),
+        (
+            "4:memory:/job\n5:cpu,cpuacct:/job\n",
+            {"cpu,cpuacct/job/cpu.cfs_quota_us": "200000", "cpu,cpuacct/job/cpu.cfs_period_us": "100000"},
+            2,
+        ),
+        ("", {"cpu.max": "100000 100000"}, np.inf),
+    ],
+)
+def test_quotas_of_control_groups(tmp_path, own, files, processors):
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert threads.quota.__wrapped__(tmp_path / "groups", tmp_path / "own") == processors
+
+
+def test_pools_are_as_they_were_after_an_error_and_an_interruption(two):
+    for error in (ValueError, KeyboardInterrupt):
+        with pytest.raises(error), sharing():
+            raise error
+        assert pools() == [2] * len(pools())
+    with pytest.raises(ValueError, match="NaN"):
+        PILAEClassifier().fit(np.full((9, 2), np.nan), np.arange(9) % 2)
+    assert pools() == [2] * len(pools())
+
+
+def test_calls_within_calls_and_beside_calls(two):
+    with sharing():
+        with sharing():
+            assert pools() == [1] * len(pools())
+        assert pools() == [1] * len(pools())
+        inside, leave = threading.Event(), threading.Event()
+
+        def other():
+            with sharing():
+                assert threads.threads(1e12) == 2
+                inside.set()
+                leave.wait(60)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert inside.wait(60)
+        assert threads._share(2) == 1  # two calls on two processors: one each
+        leave.set()
+        thread.join()
+        assert threads._share(2) == 2
+        assert pools() == [1] * len(pools())
+    assert pools() == [2] * len(pools())
+
+
+def test_parts_make_up_the_whole_and_are_worked_on_by_several_threads(two):
+    met, barrier = [], threading.Barrier(2, timeout=60)
+
+    def f(part):
+        if threading.current_thread() not in {thread for thread, _ in met}:
+            barrier.wait()  # nobody goes on before there are two
+        met.append((threading.current_thread(), part))
+
+    with sharing():
+        in_parts(f, 10, 1e12)
+    assert sorted(k for _, part in met for k in range(part.start, part.stop)) == list(range(10))
+    assert len({thread for thread, _ in met}) == 2
+
+
+def test_an_error_in_a_part_is_raised_and_numpys_settings_reach_every_part(two):
+    def f(part):
+        assert np.geterr()["over"] == "raise"
+        raise ZeroDivisionError(part)
+
+    with pytest.raises(ZeroDivisionError), np.errstate(over="raise"), sharing():
+        in_parts(f, 8, 1e12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "p"), [(700, 1300), (20_000, 90)])
+def test_products_in_parts_are_the_products(two, monkeypatch, dtype, n, p):
+    monkeypatch.setattr(threads, "PART", 1e5)
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((n, p)).astype(dtype), rng.standard_normal((p, 40)).astype(dtype)
+    with sharing():
+        assert threads.threads(2.0 * n * p * 40) == 2
+        G, ab = gram(a), matmul(a, b)
+    assert G.dtype == ab.dtype == dtype
+    np.testing.assert_array_equal(G, G.T)
+    close(G, a.astype("float64").T @ a.astype("float64"), dtype, terms=n)
+    close(ab, a.astype("float64") @ b.astype("float64"), dtype, terms=p)
+
+
+def test_factors_and_triangles_in_parts(two, monkeypatch):
+    monkeypatch.setattr(threads, "PART", 1e5)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((900, 700))
+    G, B = A.T @ A / 900 + np.eye(700), rng.standard_normal((700, 30))
+    with sharing():
+        L = cholesky(G.copy())
+        Y = solve_triangular(L, B)
+        Z = solve_triangular(L, Y, transposed=True)
+        assert cholesky(G - 2 * np.eye(700)) is None
+    condition = np.linalg.cond(G)
+    close(L @ L.T, G, terms=700)
+    np.testing.assert_array_equal(L, np.tril(L))
+    close(G @ Z, B, condition=condition, terms=700)
+
+
+def test_answers_do_not_depend_on_who_else_computes(two, monkeypatch):
+    monkeypatch.setattr(threads, "PART", 1e4)
+    model = PILAEClassifier(depth=1, head_width=60, random_state=0).fit(X, Y)
+    alone = model.predict_proba(X)
+    with joblib.parallel_config("threading", n_jobs=4):
+        answers = joblib.Parallel()(joblib.delayed(model.predict_proba)(X) for _ in range(8))
+    for answer in answers:
+        np.testing.assert_array_equal(answer, alone)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_fits_side_by_side_are_those_one_after_another(backend):
+    def fitted(seed):
+        return PILAERegressor(depth=0, head_width=30, random_state=seed).fit(X, X[:, 0] * X[:, 1]).predict(X)
+
+    together = joblib.Parallel(4, backend=backend)(joblib.delayed(fitted)(seed) for seed in range(4))
+    with threadpool_limits(1, "blas"):  # workers of loky have one
+        for seed, found in enumerate(together):
+            close(found, fitted(seed), condition=1e4, terms=len(X))
+
+
+def test_tensors_take_torchs_threads_and_give_them_back():
+    before = torch.get_num_threads()
+    with sharing(torch.zeros(10)):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+    with sharing(np.zeros(10)):
+        assert torch.get_num_threads() == before  # not ours to change
+
+
+def test_a_head_of_somebody_elses_has_the_pools_as_they_were(two, monkeypatch):
+    monkeypatch.setattr(threads, "MANY_NUMBERS", 1)
+    seen = []
+
+    class Head(LogisticRegression):
+        def fit(self, X, y):
+            seen.append(pools())
+            return super().fit(X, y)
+
+    PILAEClassifier(depth=0, head=Head(max_iter=500)).fit(X, Y)
+    assert seen == [[2] * len(pools())]
+
+
+def test_a_forked_child_has_the_pools_of_its_own(two):
+    if not hasattr(os, "fork"):
+        pytest.skip("this system does not fork")
+    code = (
+        "import os, sys, threading\n"
+        "from pilae._arrays import threads\n"
+        "ready, done = threading.Event(), threading.Event()\n"
+        "def other():\n"
+        "    with threads.sharing():\n"
+        "        ready.set(); done.wait()\n"
+        "t = threading.Thread(target=other); t.start(); ready.wait()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    os._exit(int(bool(threads._calls or threads._found)))\n"
+        "done.set(); t.join()\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_a_blas_that_is_not_known_is_left_alone(monkeypatch):
+    monkeypatch.setattr(threads, "_pools", lambda: ())
+    with sharing():
+        assert threads.threads(1e12) == 1
+        close(matmul(X.T, X), X.T @ X, terms=len(X))
+
+
+def test_importing_does_not_look_for_pools():
+    code = "import sys, pilae; from pilae._arrays import threads; sys.exit(threads._pools.cache_info().currsize)"
+    subprocess.run([sys.executable, "-c", code], check=True)
