@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import pilae
+from helpers import rounding, tolerance
 from torture.harness import Broken
 
 QUICK = {"kills": 1, "failures": 1}
@@ -25,8 +26,6 @@ FULL = {"kills": 15, "failures": 15}
 
 ROWS, PARTS = 600, 6
 NETWORK: dict[str, Any] = {"width": [4], "head_width": 15, "ridge": 1e-3}
-TOLERANCE = 1e-8
-"""Of the largest output: sums are merged in another order."""
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -52,8 +51,8 @@ def failing(block: np.ndarray, folder: str, times: int) -> np.ndarray:
 
 
 def same(model: Any, expected: np.ndarray, X: np.ndarray, what: str) -> None:
-    found = model.decision_function(X)
-    if not np.abs(found - expected).max() <= TOLERANCE * np.abs(expected).max():
+    found = model.decision_function(X)  # sums are merged in another order
+    if not np.abs(found - expected).max() <= tolerance(**rounding(model)) * np.abs(expected).max():
         raise Broken(f"{what}: outputs differ by {np.abs(found - expected).max():.1e}")
 
 
