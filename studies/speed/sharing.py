@@ -214,16 +214,16 @@ def main() -> None:
     if given.child:
         child(given.child[0], given.child[1], int(given.child[2]))
         return
-    rounds = 1 if given.quick else 3
     with one_processor() as (_, quota):
         pass
     key = "cases" if given.source is None else "before"
     path = results_of("speed", "sharing")
     results = read(path)
     results |= {"command": "python -m studies.speed.sharing", "machine": describe(), "quota": quota}
-    results[key] = {}
+    results.setdefault(key, {})
     for name in given.case or dict.fromkeys([*(QUICK if given.quick else ALONE), *([] if given.quick else JOBLIB)]):
-        repeats = 1 if "paper" in name else 3
+        large = "paper" in name
+        rounds, repeats = (1 if given.quick or large else 3), (1 if large else 3)
         found: dict = {}
         if name in ALONE or given.case:
             found |= ratios(name, rounds, repeats, given.source, joblib=False)
@@ -231,8 +231,8 @@ def main() -> None:
             found |= ratios(name, rounds, 1 if given.quick else repeats, given.source, joblib=True)
         results[key][name] = found
         print(name, {label: float(f"{value:.3g}") for label, value in found.items()}, flush=True)
-    if not given.quick:
-        write(path, results)
+        if not given.quick:
+            write(path, results)
 
 
 if __name__ == "__main__":
