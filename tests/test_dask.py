@@ -163,8 +163,9 @@ def test_errors_are_sentences():
         PILAEClassifier(**NETWORK).fit(A)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
+    """For one test alone: while it lives, Dask gives it every computation, also of tests that are not for clusters."""
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,

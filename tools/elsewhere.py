@@ -113,7 +113,7 @@ def run_tests(name: str, seed: int, tests: list[str]) -> dict[str, str]:
             for line in tests_running.stdout:  # type: ignore[union-attr]
                 print(line, end="", flush=True)
                 lines.append(line.strip())
-    said = lines[-1] if lines else ""
+    said, code = lines[-1] if lines else "", tests_running.returncode
     return {
         "run": name,
         "kernel": kernel,
@@ -121,7 +121,7 @@ def run_tests(name: str, seed: int, tests: list[str]) -> dict[str, str]:
         "beside": f"{cores} busy" if RUNS[name].busy else "nothing",
         "order": f"seed {seed}" if RUNS[name].shuffled else "as written",
         "seconds": f"{time.perf_counter() - start:.0f}",
-        "result": said.partition(" in ")[0] if tests_running.returncode == 0 else f"BROKEN: {said}",
+        "result": f"BROKEN (exit code {code}): {said}" if code else said.partition(" in ")[0],
         "repeat": repeat,
     }
 
