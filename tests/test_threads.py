@@ -245,6 +245,23 @@ def test_a_forked_child_has_the_pools_of_its_own(two):
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
+def test_a_fit_goes_on_while_the_interpreter_waits_for_its_thread():
+    code = (
+        "import threading, numpy as np\n"
+        "from pilae._arrays import threads, matmul\n"
+        "threads.cpus, threads.PART = lambda: 2, 1.0\n"
+        "threads._allowed = lambda: 2\n"
+        "def late():\n"
+        "    threading.main_thread().join()\n"
+        "    with threads.sharing():\n"
+        "        matmul(np.ones((9, 9)), np.ones((9, 9)))\n"
+        "    print('done')\n"
+        "threading.Thread(target=late).start()\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (out.stdout, out.stderr) == ("done\n", "")
+
+
 def test_a_blas_that_is_not_known_is_left_alone(monkeypatch):
     monkeypatch.setattr(threads, "_pools", lambda: ())
     with sharing():

@@ -19,9 +19,10 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 PART = 5e7
@@ -168,12 +169,13 @@ def lent(size: int) -> Iterator[None]:
     if size < MANY_NUMBERS or not _calls:
         yield
         return
+    mine = [pool for pool in _pools() if pool in _found]
     try:
-        for pool, count in list(_found.items()):
-            pool.set(_share(count))
+        for pool in mine:
+            pool.set(_share(_found[pool]))
         yield
     finally:
-        for pool in list(_found):
+        for pool in mine:
             pool.set(1)
 
 
@@ -218,14 +220,7 @@ def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
                 return
             f(part)
 
-    def help_out() -> None:
-        for pool in _pools():
-            if pool.each and _found.get(pool, 1) > 1:
-                pool.set(1)
-        run()
-
-    # np.errstate is part of the context, which other threads do not have
-    helpers = [_helpers().submit(contextvars.copy_context().run, help_out) for _ in range(_share(count) - 1)]
+    helpers = [_ask(run) for _ in range(_share(count) - 1)]
     try:
         run()
     finally:
@@ -236,10 +231,39 @@ def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
         helper.result()
 
 
-@functools.cache
-def _helpers() -> ThreadPoolExecutor:
-    """Threads that sleep until they are asked: a new one waits longer for a processor than one that is woken."""
-    return ThreadPoolExecutor(os.cpu_count(), "pilae")
+_team: list[threading.Thread] = []
+_asked: SimpleQueue[tuple[Future, Callable[[], None]]] = SimpleQueue()
+"""Threads that sleep until they are asked, and what they are asked: a new thread waits longer for a processor than one
+that is woken. Not an executor's: those take no work any more while the interpreter waits for a thread to end, and that
+thread may be fitting."""
+
+
+def _ask(run: Callable[[], None]) -> Future:
+    """Some thread of the team calls it, unless that is cancelled before."""
+    answer: Future = Future()
+    # np.errstate is part of the context, which other threads do not have
+    _asked.put((answer, functools.partial(contextvars.copy_context().run, run)))
+    if len(_team) < (os.cpu_count() or 1) and not _asked.empty():
+        helper = threading.Thread(target=_help, args=(_asked,), name="pilae", daemon=True)
+        helper.start()
+        _team.append(helper)
+    return answer
+
+
+def _help(asked: SimpleQueue) -> None:
+    while True:
+        answer, run = asked.get()
+        if answer.set_running_or_notify_cancel():
+            try:
+                for pool in list(_found):
+                    if pool.each:
+                        pool.set(1)
+                run()
+            except BaseException as error:
+                answer.set_exception(error)
+            else:
+                answer.set_result(None)
+        del answer, run  # and the arrays that they hold
 
 
 def cpus() -> int:
@@ -288,9 +312,9 @@ def _text(path: Path) -> str:
 
 def _after_fork() -> None:
     """A child has only the thread that forked, and none of the calls of the others."""
-    global _lock
-    _lock = threading.RLock()
-    _helpers.cache_clear()
+    global _lock, _asked
+    _lock, _asked = threading.RLock(), SimpleQueue()
+    _team.clear()
     me = threading.get_ident()
     for call in [call for call, thread in _calls.items() if thread != me]:
         del _calls[call]
