@@ -1,9 +1,11 @@
 """How many threads a call takes, and that it leaves the pools as it found them. Times are measured by studies/speed."""
 
+import linecache
 import os
 import subprocess
 import sys
 import threading
+from queue import SimpleQueue
 
 import joblib
 import numpy as np
@@ -13,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import blobs, close
-from pilae import PILAEClassifier, PILAERegressor
+from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE
 from pilae._arrays import cholesky, gram, matmul, solve_triangular, threads
 from pilae._arrays.threads import PART, in_parts, sharing
+from pilae._engine.activations import ACTIVATIONS
 
 X, Y = blobs(300)
 
@@ -102,6 +105,82 @@ def test_pools_are_as_they_were_after_an_error_and_an_interruption(two):
     with pytest.raises(ValueError, match="NaN"):
         PILAEClassifier().fit(np.full((9, 2), np.nan), np.arange(9) % 2)
     assert pools() == [2] * len(pools())
+
+
+def test_an_interruption_at_any_line_leaves_the_pools_as_they_were(two):
+    """Ctrl-C at every line of a call, the first of `__exit__` among them, where no `try` can stand."""
+    code = {f.__code__ for f in (sharing.__enter__, sharing.__exit__, threads._come, threads._leave)}
+    last = sharing.__del__.__code__  # what is raised there Python shows and forgets
+    line = 0
+    while True:
+        line, left = line + 1, [line + 1]
+
+        def interrupt(frame, event, argument, left=left):
+            above = frame.f_back
+            if frame.f_code not in code or last in (above.f_code, above.f_back.f_code):
+                return None
+            # a signal is never handled between a lock's getting or giving back and the block: no line to try
+            if event == "line" and "with _lock" not in linecache.getline(threads.__file__, frame.f_lineno):
+                left[0] -= 1
+                if left[0] == 0:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            with sharing():
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert not threads._calls
+        assert pools() == [2] * len(pools())
+        if left[0] > 0:  # all lines were tried
+            break
+    assert line > 10
+
+
+CALLS = {
+    "fit": lambda: PILAEClassifier(depth=1, head_width=9).fit(X, Y),
+    "predict": lambda: FITTED.predict(X),
+    "predict_proba": lambda: FITTED.predict_proba(X),
+    "decision_function": lambda: FITTED.decision_function(X),
+    "transform": lambda: FITTED.transform(X),
+    "partial_fit": lambda: PILAEClassifier(depth=1, head_width=9).fit(X, Y).partial_fit(X, Y),
+    "score_samples": lambda: StackedPILAE(width=[4]).fit(X).score_samples(X),
+    "basic": lambda: PILClassifier(max_depth=2).fit(X[:40], Y[:40]).predict(X),
+    "images": lambda: ConvPILAE(patch=2, filters=3, pool=1).fit(X[:, :4]).transform(X[:, :4]),
+}
+FITTED = PILAEClassifier(depth=1, head_width=9).fit(X, Y)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_public_method_computes_with_one_thread_in_the_blas(two, monkeypatch, call):
+    seen = []
+    for name in list(ACTIVATIONS):
+
+        def noted(x, f=ACTIVATIONS[name]):
+            seen.append(pools())
+            return f(x)
+
+        monkeypatch.setitem(ACTIVATIONS, name, noted)
+    CALLS[call]()
+    assert seen
+    assert all(found == [1] * len(found) for found in seen)
+
+
+def test_where_no_thread_can_be_started_the_caller_works_alone(two, monkeypatch):
+    def never(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_team", [])
+    monkeypatch.setattr(threads, "_asked", SimpleQueue())
+    monkeypatch.setattr(threading.Thread, "start", never)
+    met = []
+    with sharing():
+        in_parts(met.append, 10, 1e12)
+    assert sorted(k for part in met for k in range(part.start, part.stop)) == list(range(10))
 
 
 def test_calls_within_calls_and_beside_calls(two):
@@ -231,6 +310,8 @@ def test_a_forked_child_has_the_pools_of_its_own(two):
     code = (
         "import os, sys, threading\n"
         "from pilae._arrays import threads\n"
+        "import numpy\n"
+        "before = [p.get() for p in threads._pools()]\n"
         "ready, done = threading.Event(), threading.Event()\n"
         "def other():\n"
         "    with threads.sharing():\n"
@@ -238,7 +319,8 @@ def test_a_forked_child_has_the_pools_of_its_own(two):
         "t = threading.Thread(target=other); t.start(); ready.wait()\n"
         "child = os.fork()\n"
         "if not child:\n"
-        "    os._exit(int(bool(threads._calls or threads._found)))\n"
+        "    left = threads._calls or threads._found or [p.get() for p in threads._pools()] != before\n"
+        "    os._exit(int(bool(left)))\n"
         "done.set(); t.join()\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )

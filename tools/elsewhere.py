@@ -85,7 +85,7 @@ def check_kernel(name: str, environment: dict[str, str]) -> str:
     if not found:
         raise SystemExit("NumPy and SciPy have no OpenBLAS here: nothing can be told to use another kernel.")
     wanted = SAID.get(name, name) if RUNS[name].needs else found[0][0]
-    threads = min(RUNS[name].threads, os.cpu_count() or 1)
+    threads = min(RUNS[name].threads, len(os.sched_getaffinity(0)))
     if any(kernel not in (wanted, name) or count != threads for kernel, count in found):
         raise SystemExit(
             f"Asked for {wanted} with {threads} threads, OpenBLAS uses {found}: this run would say nothing."

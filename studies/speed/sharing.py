@@ -228,7 +228,7 @@ def main() -> None:
         if name in ALONE or given.case:
             found |= ratios(name, rounds, repeats, given.source, joblib=False)
         if name in JOBLIB:
-            found |= ratios(name, rounds, 1 if given.quick else repeats, given.source, joblib=True)
+            found |= ratios(name, 1, 1 if given.quick else 2, given.source, joblib=True)  # of eight fits each
         results[key][name] = found
         print(name, {label: float(f"{value:.3g}") for label, value in found.items()}, flush=True)
         if not given.quick:

@@ -4,7 +4,7 @@ Files of many kinds are built from known tables and mutated, cell by cell and by
 or in one error class with one sentence; a row that is too short or too long is an error, never a guess; a file that is
 only written in another way gives the same rows; memory and time are bounded; no code in a file runs.
 
-    python -m torture.readers csv 123         # in tests/: the file with this seed, written and read again
+    cd tests && python -m torture.readers csv 123         # in tests/: the file with this seed, written and read again
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def try_files(item: tuple[str, str, int, int]) -> Counter:
                     if seed % 4 == 0:
                         scanned(path, made.ending)
             except (Exception, TooSlow) as error:
-                raise Broken(f"python -m torture.readers {format} {seed} ({made.what}): {error}") from error
+                raise Broken(f"cd tests && python -m torture.readers {format} {seed} ({made.what}): {error}") from error
             slowest = max(slowest, time.process_time() - start)
             path.unlink()
     if found[f"{format}: rows"] and not Lengths.fits:
@@ -326,7 +326,7 @@ def try_commands(item: tuple[str, str, int, int]) -> Counter:
             if command == "predict" and made.expected == "same":
                 check_predictions(out, folder / f"{model}.csv")
         except (Exception, TooSlow) as error:
-            raise Broken(f"python -m torture.readers {command} {seed} ({made.what}): {error}") from error
+            raise Broken(f"cd tests && python -m torture.readers {command} {seed} ({made.what}): {error}") from error
         found[f"commands: exit status {said.code}"] += 1
         for name in (path, out):
             name.unlink(missing_ok=True)
@@ -386,7 +386,7 @@ def _run(folder: Path, files: int, counts: dict[str, int], bombs: int) -> dict[s
             found += spread(function, items)
     except Broken as error:
         left = sorted(path.name for path in folder.iterdir() if re.match(r"[a-z]+-\d+\.(?!note)", path.name))
-        raise Broken(f"{error} (files being read: {left}; python -m torture.readers FORMAT SEED)") from error
+        raise Broken(f"{error} (files being read: {left}; in tests/: python -m torture.readers FORMAT SEED)") from error
     if Path(Marker.path).exists():
         raise Broken("a pickle in a file was loaded: its code has run")
     notes = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.note")}

@@ -45,13 +45,13 @@ class Pool:
     get: Callable[[], int | None]
     set: Callable[[int], Any]
     each: bool
-    """Whether every thread has a number of its own: OpenMP keeps it so."""
+    """Whether every thread may have a number of its own: OpenMP keeps it so, and MKL."""
 
 
 _lock = threading.RLock()
 """Of a thread that holds it a signal's handler may ask a model something: it must not wait for itself."""
 
-_calls: dict[object, int] = {}
+_calls: dict[int, int] = {}
 """The calls of pilae under way, and the thread of each."""
 
 _found: dict[Pool, int] = {}
@@ -72,25 +72,19 @@ class sharing:
         self.things, self.work = things, work
 
     def __enter__(self) -> None:
-        if self.work < UNSHARED:
-            return
-        try:
-            _come(self, self.things)
-        except BaseException:  # Ctrl-C: a `with` leaves only what it has entered
-            _leave(self)
-            raise
+        if self.work >= UNSHARED:
+            _come(id(self), self.things)
 
     def __exit__(self, *error: object) -> None:
-        if self.work < UNSHARED:
-            return
-        try:
-            _leave(self)
-        except BaseException:  # Ctrl-C in between: once more
-            _leave(self)
-            raise
+        if id(self) in _calls:
+            _leave(id(self))
+
+    def __del__(self) -> None:
+        """Ctrl-C can come before the first line of `__exit__`, or in its middle: nobody else would leave then."""
+        self.__exit__()
 
 
-def _come(call: object, things: tuple) -> None:
+def _come(call: int, things: tuple) -> None:
     me = threading.get_ident()
     with _lock:
         nested = me in _calls.values()
@@ -109,10 +103,10 @@ def _come(call: object, things: tuple) -> None:
             pool.set(1 if size < MANY_NUMBERS else _share(_found[pool]))
 
 
-def _leave(call: object) -> None:
+def _leave(call: int) -> None:
     with _lock:
         me = _calls.get(call)
-        others = [thread for other, thread in _calls.items() if other is not call]
+        others = [thread for other, thread in _calls.items() if other != call]
         if me is not None and me not in others:
             for pool, count in _found.items():
                 if count > 1 and (pool.each or not others):
@@ -128,10 +122,12 @@ def _pools() -> tuple[Pool, ...]:
     from threadpoolctl import ThreadpoolController
 
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-    return tuple(
-        Pool(each.get_num_threads, _setter(each), getattr(each, "threading_layer", "") == "openmp")
-        for each in libraries
-    )
+    return tuple(Pool(each.get_num_threads, _setter(each), not _is_one_for_all(each)) for each in libraries)
+
+
+def _is_one_for_all(library: Any) -> bool:
+    """Whether the number of threads is one for the whole process, whichever thread sets it."""
+    return library.internal_api == "openblas" and library.threading_layer == "pthreads"
 
 
 def _setter(library: Any) -> Callable[[int], Any]:
@@ -140,7 +136,7 @@ def _setter(library: Any) -> Callable[[int], Any]:
     threadpoolctl lets one thread of a process set that of an OpenBLAS, and does nothing, silently, for others; fits may
     come from any, and here it is counted who is at work. So its own function is called.
     """
-    if library.internal_api == "openblas" and library.threading_layer == "pthreads":
+    if _is_one_for_all(library):
         own = ctypes.CDLL(library.filepath)
         for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
             if hasattr(own, name := f"{prefix}openblas_set_num_threads{suffix}"):
@@ -183,7 +179,7 @@ def threads(work: float) -> int:
     """How many threads so many operations are worth, the caller's included, of those that this process may use.
 
     Other calls under way take some of them, but do not change this number: what is cut in parts by it is the same to
-    the last bit, whoever else computes.
+    the last bit, whoever else computes (but for what is `lent`).
     """
     if work < 2 * PART or threading.get_ident() not in _calls.values():  # a part is not cut again
         return 1
@@ -213,18 +209,23 @@ def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
     waiting = deque(slice(a, b) for a, b in itertools.pairwise(n * k // parts for k in range(parts + 1)))
 
     def run() -> None:
-        while True:
-            try:
-                part = waiting.popleft()
-            except IndexError:
-                return
-            f(part)
+        try:
+            while True:
+                try:
+                    part = waiting.popleft()
+                except IndexError:
+                    return
+                f(part)
+        finally:
+            waiting.clear()  # after an error, whoever made it, nothing more is begun
 
-    helpers = [_ask(run) for _ in range(_share(count) - 1)]
+    helpers: list[Future] = []
     try:
+        for _ in range(_share(count) - 1):
+            helpers.append(_ask(run))
         run()
     finally:
-        waiting.clear()  # after an error nothing more is begun
+        waiting.clear()
         begun = [helper for helper in helpers if not helper.cancel()]
         wait(begun)
     for helper in begun:
@@ -245,8 +246,9 @@ def _ask(run: Callable[[], None]) -> Future:
     _asked.put((answer, functools.partial(contextvars.copy_context().run, run)))
     if len(_team) < (os.cpu_count() or 1) and not _asked.empty():
         helper = threading.Thread(target=_help, args=(_asked,), name="pilae", daemon=True)
-        helper.start()
-        _team.append(helper)
+        with contextlib.suppress(RuntimeError):  # no thread can be started here and now: whoever asks works alone
+            helper.start()
+            _team.append(helper)
     return answer
 
 

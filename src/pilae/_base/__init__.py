@@ -1,1 +1,1 @@
-"""What knows nothing of arrays: changes that are whole, what a file may hold, progress, plain numbers, extras."""
+"""What knows nothing of models: files that appear whole and what they may hold, progress, numbers, warnings, extras."""

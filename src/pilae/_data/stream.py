@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -200,12 +200,22 @@ READ_AHEAD = 2
 
 def ahead(items: Iterator) -> Iterator:
     """The same items, the next of them made in a thread while the last is used."""
-    end = object()
+    end, made = object(), deque[Future]()
+
+    def begun() -> Future:
+        try:
+            return thread.submit(next, items, end)
+        except RuntimeError:  # no thread starts any more: the interpreter waits for the one that reads, to end
+            wait(made)
+            here: Future = Future()
+            here.set_result(next(items, end))
+            return here
+
     with ThreadPoolExecutor(1) as thread:
         try:
-            made = deque(thread.submit(next, items, end) for _ in range(READ_AHEAD))
+            made.extend(begun() for _ in range(READ_AHEAD))
             while (item := made.popleft().result()) is not end:
-                made.append(thread.submit(next, items, end))
+                made.append(begun())
                 yield item
         finally:
             thread.shutdown(cancel_futures=True)  # whoever stops early waits for one item, not for all

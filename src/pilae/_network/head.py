@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import Array, cholesky, matmul, namespace, plus_diagonal, solve_triangular, to_numpy
-from .._arrays.threads import lent
+from .._arrays.threads import lent, sharing
 from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._engine.loo import Scored, WidthPath
@@ -69,7 +69,8 @@ class LinearHead:
 
     def calibrated(self, multilabel: bool) -> Calibration:
         if self.calibration is None:
-            self.calibration = fit_calibration(self.output.loo, multilabel)
+            with sharing():
+                self.calibration = fit_calibration(self.output.loo, multilabel)
         return self.calibration
 
     def check_shapes(self, columns: int) -> None:

@@ -84,7 +84,8 @@ class Reader:
         cls: Any = KINDS.get(kind)
         if cls is None:
             raise ModelFileError(
-                f"{self.path!r} holds a {kind!r}, which this version of pilae does not know: update pilae."
+                f"{self.path!r} was written by pilae {self.header['versions']['pilae']} and holds a {kind!r}, which "
+                "this version does not know: load it with that version, or fit the model again with this one."
             )
         found = {name: self.decode(item) for name, item in fields.items()}
         if hasattr(cls, "_fields"):
