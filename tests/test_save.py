@@ -180,7 +180,7 @@ def test_newer_foreign_and_damaged_files_are_refused(tmp_path):
         of(lambda header, members: header.update(file="other"))
     with pytest.raises(ValueError, match="is not what was saved"):
         of(lambda header, members: members.update({"0.npy": members["0.npy"][:-1] + b"?"}))
-    with pytest.raises(ValueError, match="written by pilae .* holds a 'Popen', which this version does not know"):
+    with pytest.raises(ValueError, match=r"written by pilae .* holds a 'Popen', which this version does not know"):
         of(
             lambda header, members: (
                 header["objects"].append({"kind": "Popen", "fields": {}})

@@ -26,7 +26,8 @@ CHILD = "import sys; sys.path.insert(0, 'tests'); from torture.harness import me
 @pytest.mark.parametrize("name", PARTS)
 def test_part(name, request):
     full = request.config.getoption("--full")
-    call = [sys.executable, "-c", CHILD, name, "FULL" if full else "QUICK"]
+    warned = request.config.getoption("pythonwarnings") or []  # pytest -W default, where releases are old
+    call = [sys.executable, "-c", CHILD, name, "FULL" if full else "QUICK", *warned[:1]]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
     kept = done.returncode == 0
     found = json.loads(done.stdout.splitlines()[-1]) if kept else {"broken": True, "exit_code": done.returncode}
