@@ -341,8 +341,7 @@ def test_forgetting_something_huge_warns_and_is_not_refused(params, size):
 def test_an_interrupted_warning_leaves_the_model_as_it_was():
     model = PILAERegressor(depth=0, head="ridge", ridge=1e-4).fit(X, Z).partial_fit(1e9 * X[:1], Z[:1])
     before = model.predict(TEST)
-    with warnings.catch_warnings(), pytest.raises(UserWarning, match="few digits"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), pytest.raises(UserWarning, match="few digits"):
         model.forget(1e9 * X[:1], Z[:1])
     np.testing.assert_array_equal(model.predict(TEST), before)
 
