@@ -122,7 +122,7 @@ def _pools() -> tuple[Pool, ...]:
     from threadpoolctl import ThreadpoolController
 
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-    return tuple(Pool(each.get_num_threads, _setter(each), not _is_one_for_all(each)) for each in libraries)
+    return tuple(Pool(_function(each, "get"), _function(each, "set"), not _is_one_for_all(each)) for each in libraries)
 
 
 def _is_one_for_all(library: Any) -> bool:
@@ -130,18 +130,18 @@ def _is_one_for_all(library: Any) -> bool:
     return library.internal_api == "openblas" and library.threading_layer == "pthreads"
 
 
-def _setter(library: Any) -> Callable[[int], Any]:
-    """What sets the number of threads of a BLAS.
+def _function(library: Any, what: str) -> Callable[..., Any]:
+    """What gets or sets ("get", "set") the number of threads of a BLAS.
 
     threadpoolctl lets one thread of a process set that of an OpenBLAS, and does nothing, silently, for others; fits may
-    come from any, and here it is counted who is at work. So its own function is called.
+    come from any, and here it is counted who is at work. So its own functions are called, which are quicker, too.
     """
     if _is_one_for_all(library):
         own = ctypes.CDLL(library.filepath)
         for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
-            if hasattr(own, name := f"{prefix}openblas_set_num_threads{suffix}"):
+            if hasattr(own, name := f"{prefix}openblas_{what}_num_threads{suffix}"):
                 return getattr(own, name)
-    return library.set_num_threads
+    return getattr(library, f"{what}_num_threads")
 
 
 @functools.cache
