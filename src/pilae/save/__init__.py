@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.files import whole_file
@@ -148,7 +149,7 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
                 model._check_loaded()
                 if table is not None:
                     table._check_loaded()
-            written, here = (str(found["scikit-learn"]) for found in (header["versions"], versions()))
+            written, here = str(header["versions"]["scikit-learn"]), sklearn.__version__
         if reader.estimators and written.split(".")[:2] != here.split(".")[:2]:
             warn(
                 f"{os.fspath(path)!r} holds {' and '.join(sorted(reader.estimators))} of scikit-learn {written}, and "
