@@ -192,10 +192,11 @@ def sharing() -> str:
     head = (
         "fit | alone | beside as many busy processes as cores | with a quota of one processor | eight by joblib: loky"
     )
+    before = " In brackets: before threads were chosen by pilae." if "before" in found else ""
     return f"""{table(f"{head} | threading", shown)}
 
-Multiples of the time alone; of eight fits side by side, of the time of eight one after another. In brackets: before \
-threads were chosen by pilae. "One row" are a hundred predictions of one row. The quota is {found["quota"]}.
+Multiples of the time alone; of eight fits side by side, of the time of eight one after another.{before} \
+"One row" are a hundred predictions of one row. The quota is {found["quota"]}.
 {made("python -m studies.speed.sharing", found["machine"])}"""
 
 
