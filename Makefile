@@ -116,6 +116,7 @@ tables: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python -m studies.speed.products
 	$(BIN)/python -m studies.speed.paper_network
+	$(BIN)/python -m studies.speed.sharing
 	$(BIN)/python -m studies.tables.tabular
 	$(BIN)/python -m studies.speed.command_line
 	$(BIN)/python -m studies.images.patches

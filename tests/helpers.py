@@ -1,12 +1,13 @@
 """Problems with known answers, and the one tolerance of the suite."""
 
-import copy
+import dataclasses
 from itertools import pairwise
 
 import numpy as np
 
+from pilae import PILAutoencoder
 from pilae._arrays import to_numpy
-from pilae._network.output import _standardised
+from pilae._network.output import standardised
 
 SAFETY = 16
 """What a tolerance leaves for another BLAS, number of threads and processor, and for the steps of a computation that
@@ -40,10 +41,10 @@ def rounding(model):
     """
     output = model.head_.output
     moments = output.moments
-    values = np.linalg.eigvalsh(to_numpy(_standardised(moments, model.head_.hidden)[1]))
+    values = np.linalg.eigvalsh(to_numpy(standardised(moments, model.head_.links)[1]))
     lam = output.ridge * moments.weight
     conditions = [(values[-1] + lam) / (max(values[0], 0.0) + lam), model.n_features_in_]
-    conditions += [layer.width / model.decoder_ridge for layer in model.layers_]
+    conditions += [layer.width / (model.layer or PILAutoencoder()).decoder_ridge for layer in model.layers_]
     return {"dtype": moments.product, "condition": max(conditions), "terms": moments.count + len(values)}
 
 
@@ -73,9 +74,8 @@ def shown(rounded, exact):
 
 def interpolation(model, X):
     """The condition and terms of basic pseudoinverse learning at its rows: those of its last features."""
-    bare = copy.copy(model)
-    bare.output_ = np.eye(len(model.output_))
-    return {"condition": np.linalg.cond(bare._outputs(X)), "terms": len(model.output_)}
+    features = dataclasses.replace(model.fitted_, output=np.eye(len(model.output_))).outputs(X)
+    return {"condition": np.linalg.cond(features), "terms": len(model.output_)}
 
 
 def from_svd(n, d, singular_values, seed=0):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pilae
-from pilae import cli
+from pilae.cli.arguments import make_parser
 
 FILE = Path(__file__).with_name("public_api.txt")
 REFERENCE = Path(__file__).parents[1] / "docs" / "api.md"
@@ -74,7 +74,7 @@ def parameters(thing: Any) -> str:
 
 def commands() -> list[str]:
     """Every command of the command line with its arguments."""
-    top = cli._parser()
+    top = make_parser()
     (choices,) = (action.choices for action in top._actions if isinstance(action, argparse._SubParsersAction))
     found = []
     for name, parser in choices.items():

@@ -10,9 +10,8 @@ import scipy.special
 import torch
 
 from helpers import blobs, close, interpolation, rounding, shown
-from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
-from pilae._arrays import column_squares, gram
-from pilae._arrays.kernels import GRAM_COLUMNS
+from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
+from pilae._arrays.kernels import GRAM_COLUMNS, column_squares, gram
 from pilae._engine.activations import ACTIVATIONS, activate
 
 X, Y = blobs(120)
@@ -158,7 +157,7 @@ def test_long_columns_of_float32_are_added_carefully(library, weighted):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40_000, 6)), rng.integers(0, 2, 40_000)
     w = rng.integers(1, 4, 40_000) if weighted else None
-    params = {"depth": 0, "head_width": 60, "ridge": 1.0, "head_encoder_ridge": 1.0}
+    params = {"depth": 0, "ridge": 1.0, "head": SHLN(width=60, encoder_ridge=1.0)}
     double = PILAEClassifier(**params).fit(X, y, w)
     single = PILAEClassifier(**params).fit(library(X.astype(np.float32)), y, w)
     found = library.numpy(single.decision_function(library(X[:100].astype(np.float32))))
@@ -169,6 +168,6 @@ def test_long_columns_of_float32_are_added_carefully(library, weighted):
 def test_other_settings_of_torch_do_not_matter():
     code = (
         "import torch; torch.backends.cuda.matmul.fp32_precision = 'tf32'; from pilae import PILAEClassifier; "
-        "X = torch.randn(500, 5); PILAEClassifier(depth=0, head_width=20).fit(X, (X[:, 0] > 0).int())"
+        "X = torch.randn(500, 5); PILAEClassifier(depth=0, head='ridge').fit(X, (X[:, 0] > 0).int())"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

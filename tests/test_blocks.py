@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pilae import PILAEClassifier, StackedPILAE
+from pilae import SHLN, PILAEClassifier, StackedPILAE
 from pilae._arrays import NUMPY
 from pilae._data.rows import BLOCK_BYTES, BLOCK_ROWS, Rows
 
@@ -59,7 +59,7 @@ def peak(n, fit):
 @pytest.mark.parametrize(
     "fit",
     [
-        lambda X, y: PILAEClassifier(width=[15], head_width=50, ridge=1e-3, block_rows=1000).fit(X, y),
+        lambda X, y: PILAEClassifier(width=[15], ridge=1e-3, block_rows=1000, head=SHLN(width=50)).fit(X, y),
         lambda X, y: StackedPILAE(width=[15], block_rows=1000).fit(X),
     ],
     ids=["classifier", "stack"],

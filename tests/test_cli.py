@@ -111,8 +111,18 @@ def test_standard_input_and_output(folder, prices, monkeypatch, capsys):
     assert capsys.readouterr().out == piped
 
 
+def test_the_separator_of_standard_input_is_found_once(folder, prices, monkeypatch, capsys):
+    """It is streamed: what is left when its header has been read says nothing about it."""
+    pd.read_csv(folder / "new.csv").to_csv(folder / "semicolons.csv", sep=";", index=False)
+    assert run("predict", prices, folder / "semicolons.csv") == 0
+    said = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", standard_input((folder / "semicolons.csv").read_bytes()))
+    assert run("predict", prices, "-") == 0
+    assert capsys.readouterr().out == said
+
+
 def test_streamed_files_give_the_same_model(folder, prices, monkeypatch):
-    monkeypatch.setattr(cli, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr("pilae.cli.fit.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr(files, "PIECE_ROWS", 100)
     monkeypatch.setattr(files.TableFile.pieces, "__defaults__", (100,))
     out = folder / "streamed.pilae"

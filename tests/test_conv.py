@@ -9,8 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 import pilae
 from helpers import close, evaluation
-from pilae import ConvPILAE, PILAEClassifier
-from pilae._network.patches import averages, cells_of, patches_of
+from pilae import SHLN, ConvPILAE, PILAEClassifier
+from pilae._network.branches import averages, cells_of
+from pilae._network.patches import patches_of
 
 DIGITS = load_digits()
 FIXED = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1}
@@ -186,7 +187,7 @@ def test_mirrors_are_found_where_left_and_right_mean_nothing():
 
 def test_a_head_can_follow_new_images(digits):
     conv = digits[0]
-    head = PILAEClassifier(depth=0, head_width=50, ridge=1e-2).fit(
+    head = PILAEClassifier(depth=0, ridge=1e-2, head=SHLN(width=50)).fit(
         conv.transform(DIGITS.images[:300]), DIGITS.target[:300]
     )
     before = head.score(conv.transform(DIGITS.images[1000:]), DIGITS.target[1000:])

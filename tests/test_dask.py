@@ -15,11 +15,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 from helpers import blobs, close, rounding, searched
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
 
 X, Y = blobs(900)
 LABELS = np.array(["no", "yes", "other"])[Y]
-NETWORK = {"width": [5], "head_width": 20}
+NETWORK = {"width": [5], "head": SHLN(width=20)}
 IN_MEMORY = PILAEClassifier(**NETWORK).fit(X, LABELS)
 FRAME = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
 pytestmark = pytest.mark.filterwarnings(

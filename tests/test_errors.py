@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs
-from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
 from pilae._data.check import check_finite
 
 X, Y = blobs(60)
@@ -37,10 +37,15 @@ CASES = {
     "equal rows": (PILAEClassifier(), np.ones((60, 3)), Y, "All rows of X are the same"),
     "all zero": (StackedPILAE(), np.zeros((60, 3)), None, "All rows of X are the same"),
     "too wide a layer": (PILAEClassifier(width=[70]), X, Y, "layer 1 asks for 70 neurons, but only 60 distinct rows"),
-    "too wide a head": (PILAEClassifier(depth=0, head_width=61), X, Y, "head_width asks for 61 neurons"),
+    "too wide a head": (PILAEClassifier(depth=0, head=SHLN(width=61)), X, Y, r"SHLN\(width=...\) asks for 61 neurons"),
     "negative ridge": (PILAEClassifier(ridge=-1), X, Y, "'ridge' parameter of PILAEClassifier must be .*Got -1"),
     "unknown ridge": (PILAEClassifier(ridge="big"), X, Y, "'auto', 'guo2003', or a number"),
-    "unknown activation": (PILAEClassifier(activation="step"), X, Y, "one of 'sigmoid', 'tanh'.*Got 'step'"),
+    "unknown activation": (
+        PILAEClassifier(layer=PILAutoencoder(activation="step")),
+        X,
+        Y,
+        "one of 'sigmoid', 'tanh'.*Got 'step'",
+    ),
     "unknown head": (PILAEClassifier(head="svm"), X, Y, "'shln', 'ridge', 'softmax'"),
     "head class": (PILAEClassifier(head=PILClassifier), X, Y, "a scikit-learn estimator"),
     "softmax regression": (PILAERegressor(head="softmax"), X, Y, "'head' parameter of PILAERegressor"),
@@ -56,7 +61,7 @@ CASES = {
     "growth": (PILAEClassifier(growth="fast"), X, Y, "'growth' parameter"),
     "loo without output": (StackedPILAE(growth="loo"), X, None, "no output layer to leave rows out of"),
     "depth": (PILAEClassifier(depth=-1), X, Y, "'depth' parameter"),
-    "bool as a number": (PILAEClassifier(head_width=True), X, Y, "an integer of at least 1"),
+    "bool as a number": (PILAEClassifier(head=SHLN(width=True)), X, Y, "an integer of at least 1"),
     "scaling": (PILAEClassifier(input_scaling="minmax"), X, Y, "'auto', 'none', 'standard'"),
     "dtype": (PILAEClassifier(dtype="float16"), X, Y, "'dtype' parameter"),
     "block rows": (PILAEClassifier(block_rows=0), X, Y, "'block_rows' parameter"),
@@ -68,7 +73,7 @@ CASES = {
     "no such device": (PILAEClassifier(device="cuda:99"), X, Y, "device='cuda:99' cannot be used here"),
     "statistics": (PILAEClassifier(keep_statistics="x"), X, Y, "True or False"),
     "statistics, softmax": (PILAEClassifier(keep_statistics="x", head="softmax"), X, Y, "True or False"),
-    "a number for a flag": (PILAEClassifier(direct_links=1), X, Y, "must be 'auto', True or False. Got 1"),
+    "a number for a flag": (PILAEClassifier(head=SHLN(direct_links=1)), X, Y, "must be 'auto', True or False. Got 1"),
     "another": (PILAEClassifier(skip=1), X, Y, "must be 'auto', True or False. Got 1"),
     "word for a flag": (ConvPILAE(both_signs="yes"), X, Y, "must be True or False. Got 'yes'"),
     "one row counts": (PILAERegressor(), X, X[:, 0], "nothing to learn", {"sample_weight": np.eye(60)[3]}),
@@ -110,8 +115,10 @@ def test_a_failed_fit_leaves_a_fitted_model_as_it_was():
 
 def test_flags_of_numpy_are_flags():
     true = np.True_
-    StackedPILAE(width=[3], tied=true).fit(X)
-    PILAEClassifier(depth=1, head_width=5, tied=true, skip=true, direct_links=true, keep_statistics=true).fit(X, Y)
+    StackedPILAE(width=[3], layer=PILAutoencoder(tied=true)).fit(X)
+    PILAEClassifier(
+        depth=1, skip=true, keep_statistics=true, layer=PILAutoencoder(tied=true), head=SHLN(width=5, direct_links=true)
+    ).fit(X, Y)
     ConvPILAE(patch=2, pool=1, encoder_ridge=1, contrast=None, mirror=true, depth=1, tied=true, both_signs=true).fit(X)
 
 
@@ -124,10 +131,10 @@ def test_updates_speak_of_themselves(method):
 
 def test_warnings_point_at_the_line_that_called():
     for model in (
-        PILAEClassifier(depth=0, head_width="formula"),
-        make_pipeline(StandardScaler(), PILAEClassifier(depth=0, head_width="formula")),
+        PILAEClassifier(depth=0, head=SHLN(width="formula")),
+        make_pipeline(StandardScaler(), PILAEClassifier(depth=0, head=SHLN(width="formula"))),
     ):
-        with pytest.warns(UserWarning, match="head_width='formula'") as caught:
+        with pytest.warns(UserWarning, match=r"SHLN\(width='formula'\)") as caught:
             model.fit(X, Y)
         assert [one.filename for one in caught] == [__file__]
     with pytest.warns(ConvergenceWarning, match="The rank reached") as caught:

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers import close, evaluation
-from pilae import PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
+from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
 from pilae._engine.activations import ACTIVATIONS, activate
 
 X, y = load_iris(return_X_y=True)
@@ -35,8 +35,8 @@ def known(model, rows):
     """How exactly float32 knows probabilities: it rounds the rows, the features of the layers and those of the head."""
     stages = [(model.predict_proba, rows)]
     if hasattr(model.head_, "output"):
-        head, output = model.head_, model.head_.output
-        answer = lambda A: head.calibrated(model.multilabel_)(A @ output.coef + output.intercept, model.multilabel_)  # noqa: E731
+        head, output, targets = model.head_, model.head_.output, model.fitted_.targets
+        answer = lambda A: targets.probabilities(A @ output.coef + output.intercept, head.calibrated(targets))  # noqa: E731
         F = np.asarray(model.network_(rows.astype(model.network_.dtype)), float)
         stages += [(lambda F: answer(head.features(F)), F), (answer, np.asarray(head.features(F), float))]
     return max((evaluation(*stage, "float32") for stage in stages), key=lambda found: found["condition"])
@@ -53,10 +53,12 @@ def check_classifier(model, path, rows, **options):
     "model",
     [
         PILAEClassifier(random_state=0),
-        PILAEClassifier(width=[3, 3], head_width=20, encoder_ridge=1e-2),
+        PILAEClassifier(
+            width=[3, 3], layer=PILAutoencoder(encoder_ridge=1e-2), head=SHLN(width=20, encoder_ridge=1e-2)
+        ),
         PILAEClassifier(head="ridge", depth=1),
         PILAEClassifier(head="softmax", depth=1),
-        PILAEClassifier(depth=0, input_scaling="asinh", direct_links=True, head_anchors="pairs"),
+        PILAEClassifier(depth=0, input_scaling="asinh", head=SHLN(direct_links=True, anchors="pairs")),
     ],
     ids=lambda model: repr(model)[:60],
 )
@@ -74,9 +76,9 @@ def data_of(load):
 
 
 HEADS = [
-    {"depth": 0, "head_width": 60},
-    {"depth": 1, "head_width": 60},
-    {"depth": 2, "head_width": 60},
+    {"depth": 0, "head": SHLN(width=60)},
+    {"depth": 1, "head": SHLN(width=60)},
+    {"depth": 2, "head": SHLN(width=60)},
     {"depth": 2, "head": "ridge"},
     {"depth": 2, "head": "softmax"},
 ]
@@ -111,7 +113,9 @@ def test_graphs_agree_with_the_weights_of_a_float32_model(tmp_path):
     for layer in model.layers_:
         H = activate(layer.activation, H @ layer.weights.astype(float))
     output = model.head_.output
-    proba = model.head_.calibrated(False)(H @ output.coef.astype(float) + output.intercept.astype(float), False)
+    proba = model.head_.calibrated(model.fitted_.targets).of_classes(
+        H @ output.coef.astype(float) + output.intercept.astype(float)
+    )
     for dtype in ("float64", "float32"):
         model.to_onnx(tmp_path / "m.onnx", dtype=dtype)
         close(run(tmp_path / "m.onnx", rows)[1], proba, **known(model, rows))
@@ -122,7 +126,7 @@ def test_sizes(tmp_path):
     rows, labels = load_digits(return_X_y=True)
     size = {}
     for held in ("float32", "float64"):
-        model = PILAEClassifier(depth=0, head_width=300, ridge=1e-2, dtype=held).fit(rows, labels)
+        model = PILAEClassifier(depth=0, ridge=1e-2, dtype=held, head=SHLN(width=300)).fit(rows, labels)
         for dtype in ("float32", "float64"):
             model.to_onnx(tmp_path / "m.onnx", dtype=dtype)
             size[held, dtype] = (tmp_path / "m.onnx").stat().st_size
@@ -135,7 +139,7 @@ def test_sizes(tmp_path):
 
 def test_the_logistic_map_of_many_rows(tmp_path):
     data, target = load_digits(return_X_y=True)
-    model = PILAEClassifier(depth=0, head_width=150, random_state=0, dtype="float64").fit(data, target)
+    model = PILAEClassifier(depth=0, random_state=0, dtype="float64", head=SHLN(width=150)).fit(data, target)
     model.predict_proba(data[:2])
     assert model.head_.calibration.weights is not None
     check_classifier(model, tmp_path / "m.onnx", data.astype(np.float32))
@@ -144,7 +148,10 @@ def test_the_logistic_map_of_many_rows(tmp_path):
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_every_activation(activation, tmp_path):
     model = PILAEClassifier(
-        width=[3], activation=activation, head_width=20, head_activation=activation, dtype="float64"
+        width=[3],
+        dtype="float64",
+        layer=PILAutoencoder(activation=activation),
+        head=SHLN(width=20, activation=activation),
     )
     check_classifier(model.fit(X, y), tmp_path / "m.onnx", X)
 
@@ -152,7 +159,7 @@ def test_every_activation(activation, tmp_path):
 def test_multilabel(tmp_path):
     rows, labels = make_multilabel_classification(200, 8, random_state=0)
     rows = rows.astype(np.float32)
-    model = PILAEClassifier(depth=0, head_width=30, random_state=0, dtype="float64").fit(rows, labels)
+    model = PILAEClassifier(depth=0, random_state=0, dtype="float64", head=SHLN(width=30)).fit(rows, labels)
     check_classifier(model, tmp_path / "m.onnx", rows)
 
 
@@ -161,7 +168,7 @@ def test_regressors(targets, tmp_path):
     data, target = load_diabetes(return_X_y=True)
     data, target = data.astype(np.float32), target / target.std()
     Y = target if targets == 1 else np.stack([target, -target, target**2], axis=1)
-    model = PILAERegressor(depth=1, head_width=40, random_state=0, dtype="float64").fit(data, Y)
+    model = PILAERegressor(depth=1, random_state=0, dtype="float64", head=SHLN(width=40)).fit(data, Y)
     model.to_onnx(tmp_path / "m.onnx")
     [found] = run(tmp_path / "m.onnx", data)
     close(found, model.predict(data).reshape(len(data), -1), **evaluation(model.predict, data, "float32"))
@@ -183,7 +190,7 @@ def test_pipelines_convert_with_skl2onnx(labels, tmp_path):
 
     export.register()
     pipe = make_pipeline(
-        StandardScaler(), PILAEClassifier(depth=1, head_width=20, random_state=0, dtype="float64")
+        StandardScaler(), PILAEClassifier(depth=1, random_state=0, dtype="float64", head=SHLN(width=20))
     ).fit(X, labels)
     path = tmp_path / "m.onnx"
     path.write_bytes(to_onnx(pipe, X[:1], options={"zipmap": False}, target_opset=export.OPSET).SerializeToString())
@@ -200,7 +207,7 @@ def test_regressors_and_transformers_convert_with_skl2onnx(tmp_path):
     path = tmp_path / "m.onnx"
     path.write_bytes(to_onnx(pipe, X[:1], target_opset=export.OPSET).SerializeToString())
     close(run(path, X)[0][:, 0], pipe.predict(X), **evaluation(pipe.predict, X, "float32"))
-    pipe = make_pipeline(StandardScaler(), PILAERegressor(depth=0, head_width=20)).fit(X, X[:, 0])
+    pipe = make_pipeline(StandardScaler(), PILAERegressor(depth=0, head=SHLN(width=20))).fit(X, X[:, 0])
     path.write_bytes(to_onnx(pipe, X[:1], target_opset=export.OPSET).SerializeToString())
     close(run(path, X)[0][:, 0], pipe.predict(X), **evaluation(pipe.predict, X, "float32"))
 

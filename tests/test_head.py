@@ -6,13 +6,13 @@ from scipy.special import softmax
 from sklearn.datasets import load_digits
 
 from helpers import blobs, close, rounding, tolerance
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE
 from pilae._arrays import NUMPY, to_numpy
 from pilae._data.rows import Rows
+from pilae._engine.calibration import Calibration, class_calibration
 from pilae._engine.linalg import PrimalGram
-from pilae._engine.loo import Scored
 from pilae._engine.scaling import Scaling, Squash
-from pilae._network.calibration import Calibration, fit_calibration
+from pilae._engine.scores import Scored
 from pilae._network.neurons import fit_hidden
 from pilae._network.structure import Plan
 
@@ -185,18 +185,18 @@ def test_a_temperature_where_outputs_are_symmetric_a_map_where_classes_differ():
     n = 3000
     logits = rng.standard_normal((n, 3)) * 2
     codes = np.array([rng.choice(3, p=p) for p in softmax(logits, axis=1)])
-    plain = fit_calibration(scored(logits / 5, codes, 3), False)
+    plain = class_calibration(scored(logits / 5, codes, 3))
     assert 4.5 < plain.temperature < 5.5
     skewed = logits * [1.0, 3.0, 0.3] + [0.0, 2.0, 0.0]  # each class on a scale of its own
-    mapped = fit_calibration(scored(skewed / 5, codes, 3), False)
+    mapped = class_calibration(scored(skewed / 5, codes, 3))
     assert mapped.weights is not None
-    P = mapped(skewed / 5, False)
+    P = mapped.of_classes(skewed / 5)
     close(P.sum(1), np.ones(n), terms=3)
     np.testing.assert_array_equal(P.argmax(1), skewed.argmax(1))  # predict and predict_proba agree
     truth = softmax(logits, axis=1)
     same = truth.argmax(1) == skewed.argmax(1)
     assert np.abs(P - truth)[same].mean() < 0.02
-    assert np.abs(Calibration(mapped.temperature)(skewed / 5, False) - truth)[same].mean() > 0.05
+    assert np.abs(Calibration(mapped.temperature).of_classes(skewed / 5) - truth)[same].mean() > 0.05
 
 
 def test_with_two_classes_probability_never_falls_as_the_output_grows():
@@ -204,32 +204,32 @@ def test_with_two_classes_probability_never_falls_as_the_output_grows():
     codes = (rng.uniform(size=4000) < 0.05).astype(int)
     margin = 0.3 * codes - 0.45 + 0.3 * rng.standard_normal(4000) + 0.4 * codes * rng.exponential(size=4000)
     outputs = np.stack([-margin, margin], axis=1) / 2
-    mapped = fit_calibration(scored(outputs, codes, 2), False)
+    mapped = class_calibration(scored(outputs, codes, 2))
     assert mapped.weights is not None
-    P = mapped(outputs[np.argsort(margin)], False)
+    P = mapped.of_classes(outputs[np.argsort(margin)])
     assert (np.diff(P[:, 1]) > -1e-4).all()
-    np.testing.assert_array_equal(mapped(outputs, False).argmax(1), outputs.argmax(1))
+    np.testing.assert_array_equal(mapped.of_classes(outputs).argmax(1), outputs.argmax(1))
 
 
 def test_the_scale_of_the_weights_does_not_change_probabilities():
     X, y = load_digits(return_X_y=True)
-    plain = PILAEClassifier(depth=0, head_width=100).fit(X, y)
-    assert plain.head_.calibrated(False).weights is not None
-    tenth = PILAEClassifier(depth=0, head_width=100).fit(X, y, sample_weight=np.full(len(y), 0.1))
+    plain = PILAEClassifier(depth=0, head=SHLN(width=100)).fit(X, y)
+    assert plain.head_.calibrated(plain.fitted_.targets).weights is not None
+    tenth = PILAEClassifier(depth=0, head=SHLN(width=100)).fit(X, y, sample_weight=np.full(len(y), 0.1))
     np.testing.assert_allclose(tenth.predict_proba(X), plain.predict_proba(X), atol=1e-3)
 
 
 def test_pairs_are_pairs_at_any_width():
     for width in (5, 30, 150):
-        rows, pairs = (PILAEClassifier(depth=0, head_width=width, head_anchors=k).fit(X, Y) for k in ("rows", "pairs"))
+        rows, pairs = (PILAEClassifier(depth=0, head=SHLN(width=width, anchors=k)).fit(X, Y) for k in ("rows", "pairs"))
         assert not np.allclose(rows.head_.hidden.weights, pairs.head_.hidden.weights)
     with pytest.raises(ValueError, match="only 199 distinct rows"):
-        PILAEClassifier(depth=0, head_width=200, head_anchors="pairs").fit(X, Y)
+        PILAEClassifier(depth=0, head=SHLN(width=200, anchors="pairs")).fit(X, Y)
 
 
 def test_probabilities_are_calibrated_and_agree_with_predictions(library):
     X, y = load_digits(return_X_y=True)
-    model = PILAEClassifier(depth=0, head_width=150, random_state=0).fit(library(X[::2]), y[::2])
+    model = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=150)).fit(library(X[::2]), y[::2])
     P = to_numpy(model.predict_proba(library(X[1::2])))
     labels = to_numpy(model.predict(library(X[1::2])))
     np.testing.assert_array_equal(P.argmax(1), labels)
@@ -243,11 +243,11 @@ def test_small_spread_around_a_mean_keeps_its_digits_in_float32():
     rng = np.random.default_rng(0)
     k = rng.integers(-8, 9, size=(1000, 10)) / 2**14  # exact in float32 beside 2
     y = (k[:, 0] + k[:, 1] > 0).astype(int)
-    params = {"depth": 0, "head_width": 100, "ridge": 1.0, "input_scaling": "none"}
+    params = {"depth": 0, "ridge": 1.0, "input_scaling": "none", "head": SHLN(width=100)}
     outputs = []
     for offset in (0.0, 2.0):
         X = (offset + k).astype(np.float32)
-        outputs.append(PILAEClassifier(**params, anchors="first").fit(X, y).decision_function(X))
+        outputs.append(PILAEClassifier(layer=PILAutoencoder(anchors="first"), **params).fit(X, y).decision_function(X))
     close(outputs[1], outputs[0], dtype="float32", condition=2 / k.std())  # of squares nothing would be left
 
 

@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge
 
 from helpers import close, from_svd
 from pilae._arrays import space_of
+from pilae._engine.factors import RidgeFactors
 from pilae._engine.linalg import (
     DualGram,
     PrimalGram,
@@ -16,7 +17,6 @@ from pilae._engine.linalg import (
     rank_cutoff,
     ridge_solve,
 )
-from pilae._engine.loo import RidgeFactors
 
 # one table of cases: n, d, singular values
 CASES = {

@@ -5,8 +5,10 @@ import pytest
 from sklearn.linear_model import Ridge, RidgeCV
 
 from helpers import blobs, close, rounding
-from pilae import PILAEClassifier, PILAERegressor
-from pilae._engine.loo import EIGEN_WIDTH, RidgeFactors, best_ridge, best_width, leave_one_out, ridge_grid, width_errors
+from pilae import SHLN, PILAEClassifier, PILAERegressor
+from pilae._engine.factors import EIGEN_WIDTH, RidgeFactors
+from pilae._engine.loo import best_ridge, leave_one_out, ridge_grid
+from pilae._engine.widths import best_width, width_errors
 from pilae._network.output import LEAST_SPREAD
 
 
@@ -126,7 +128,7 @@ def manual_loo(model, X, Z, w):
 def test_the_classifier_reports_it(weighted):
     X, y = blobs(90)
     w = np.random.default_rng(0).integers(1, 4, 90).astype(float) if weighted else np.ones(90)
-    model = PILAEClassifier(width=[5], head_width=15, ridge=0.01).fit(X, y, sample_weight=w if weighted else None)
+    model = PILAEClassifier(width=[5], ridge=0.01, head=SHLN(width=15)).fit(X, y, sample_weight=w if weighted else None)
     Z = np.eye(3)[y]
     loo, rows = model.head_.output.loo, model.loo_predictions_.rows
     assert sorted(rows) == list(range(90))
@@ -140,7 +142,7 @@ def test_the_classifier_reports_it(weighted):
 def test_the_regressor_reports_it():
     X, y = blobs(80)
     Z = np.stack([X[:, 0] * 100 + y, np.sin(X[:, 1])], axis=1)
-    model = PILAERegressor(depth=0, head_width=20, ridge=0.01).fit(X, Z)
+    model = PILAERegressor(depth=0, ridge=0.01, head=SHLN(width=20)).fit(X, Z)
     rows, predicted = model.loo_predictions_
     Z, outputs = Z[rows], manual_loo(model, X, Z, np.ones(80))[rows]
     close(predicted, outputs, **rounding(model))
@@ -166,7 +168,7 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
 @pytest.mark.parametrize("columns_an_output", [0, 1000])  # one running sum for each output, or all by products
 @pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
 def test_the_width_path_equals_refitting_every_width(kind, columns_an_output, monkeypatch):
-    monkeypatch.setattr("pilae._engine.loo.COLUMNS_AN_OUTPUT", columns_an_output)
+    monkeypatch.setattr("pilae._engine.widths.COLUMNS_AN_OUTPUT", columns_an_output)
     rng = np.random.default_rng(2)
     n, p = 40, 12
     w, unit = np.ones(n), np.ones(n)

@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from helpers import blobs, close, evaluation, rounding, searched
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILRegressor, StackedPILAE
+from pilae._arrays import threads
 from pilae._search import fit
 
 DIGITS, LABELS = load_digits(return_X_y=True)
@@ -23,16 +24,20 @@ DIGITS, LABELS = load_digits(return_X_y=True)
 @pytest.mark.parametrize(
     "params",
     [
-        {"width": [50, 40], "head_width": 300},
-        {"depth": 0, "head_width": 200},
+        {"width": [50, 40], "head": SHLN(width=300)},
+        {"depth": 0, "head": SHLN(width=200)},
         {"width": [50], "head": "ridge"},
         {"depth": 0, "head": "ridge"},
-        {"width": [50, 40], "encoder": "truncated", "head_width": 300},
-        {"width": [50, 40], "anchors": "first", "encoder_ridge": 0.01, "head_width": 300},
+        {"width": [50, 40], "layer": PILAutoencoder(encoder="truncated"), "head": SHLN(width=300)},
+        {
+            "width": [50, 40],
+            "layer": PILAutoencoder(anchors="first", encoder_ridge=0.01),
+            "head": SHLN(width=300, encoder_ridge=0.01),
+        },
         {"width": [50], "head": "softmax"},
-        {"growth": "rank", "max_depth": 2, "width": "rank", "head_width": 300},
-        {"width": [40], "input_scaling": "standard", "fit_rows": 500, "head_width": 300},
-        {"depth": 1, "head_activation": "sigmoid", "activation": "tanh", "head_width": 200},
+        {"growth": "rank", "max_depth": 2, "width": "rank", "head": SHLN(width=300)},
+        {"width": [40], "input_scaling": "standard", "fit_rows": 500, "head": SHLN(width=300)},
+        {"depth": 1, "layer": PILAutoencoder(activation="tanh"), "head": SHLN(activation="sigmoid", width=200)},
     ],
     ids=str,
 )
@@ -59,7 +64,9 @@ def test_any_blocks_and_any_order_give_the_same_model(seed, block, depth, ridge,
     rng = np.random.default_rng(seed)
     w = rng.integers(1, 4, 150).astype(float) if weighted else None
     order = rng.permutation(150)
-    model = PILAEClassifier(depth=depth, head_width=30, ridge=ridge, encoder_ridge=1e-2)
+    model = PILAEClassifier(
+        depth=depth, ridge=ridge, layer=PILAutoencoder(encoder_ridge=1e-2), head=SHLN(width=30, encoder_ridge=1e-2)
+    )
     whole, known = model.fit(X, y, sample_weight=w).decision_function(X), rounding(model)
     model.set_params(block_rows=block)
     shuffled = model.fit(X[order], y[order], sample_weight=None if w is None else w[order]).decision_function(X)
@@ -69,8 +76,8 @@ def test_any_blocks_and_any_order_give_the_same_model(seed, block, depth, ridge,
 def test_weights_are_repeated_rows_and_zero_is_absent():
     X, y = blobs(120)
     k = np.random.default_rng(0).integers(0, 4, 120)
-    weighted = PILAEClassifier(depth=1, head_width=20).fit(X, y, sample_weight=k)
-    repeated = PILAEClassifier(depth=1, head_width=20).fit(X.repeat(k, axis=0), y.repeat(k))
+    weighted = PILAEClassifier(depth=1, head=SHLN(width=20)).fit(X, y, sample_weight=k)
+    repeated = PILAEClassifier(depth=1, head=SHLN(width=20)).fit(X.repeat(k, axis=0), y.repeat(k))
     close(weighted.predict_proba(X), repeated.predict_proba(X), **rounding(repeated))
     close(weighted.loo_score_, repeated.loo_score_, terms=360)
 
@@ -79,8 +86,8 @@ def test_primal_equals_dual_in_a_whole_network():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 60)), np.arange(40) % 2
     X[y == 1, :5] += 1
-    dual = PILAEClassifier(width=[20], head_width=10, ridge=0.1).fit(X, y)
-    primal = PILAEClassifier(width=[20], head_width=10, ridge=0.1, block_rows=7).fit(X, y)
+    dual = PILAEClassifier(width=[20], ridge=0.1, head=SHLN(width=10)).fit(X, y)
+    primal = PILAEClassifier(width=[20], ridge=0.1, block_rows=7, head=SHLN(width=10)).fit(X, y)
     assert dual.layers_[0].route == "dual"
     assert primal.layers_[0].route == "cholesky"
     close(dual.decision_function(X), primal.decision_function(X), **rounding(primal))
@@ -88,7 +95,7 @@ def test_primal_equals_dual_in_a_whole_network():
 
 def test_sparse_equals_dense():
     X = np.where(DIGITS > 8, DIGITS, 0)
-    model = PILAEClassifier(width=[30], head_width=100)
+    model = PILAEClassifier(width=[30], head=SHLN(width=100))
     dense = model.fit(X, LABELS).decision_function(X)
     for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array):
         close(model.fit(kind(X), LABELS).decision_function(kind(X)), dense, **rounding(model))
@@ -96,7 +103,7 @@ def test_sparse_equals_dense():
 
 def test_float32_stays_float32_and_scores_the_same():
     X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=0)
-    model = PILAEClassifier(width=[50, 40], head_width=300)
+    model = PILAEClassifier(width=[50, 40], head=SHLN(width=300))
     double = model.fit(X, y).score(X_test, y_test)
     single = model.fit(X.astype(np.float32), y)
     assert single.decision_function(X_test.astype(np.float32)).dtype == np.float32
@@ -184,7 +191,7 @@ def test_guo2003_is_equation_three():
 
 def test_other_heads():
     X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=0)
-    model = PILAEClassifier(width=[50], head=KNeighborsClassifier(3), head_width=10).fit(X, y)
+    model = PILAEClassifier(width=[50], head=KNeighborsClassifier(3)).fit(X, y)
     assert model.score(X_test, y_test) > 0.95
     np.testing.assert_array_equal(
         model.predict(X_test), KNeighborsClassifier(3).fit(model.transform(X), y).predict(model.transform(X_test))
@@ -205,12 +212,14 @@ def test_the_structure_found_can_be_given():
     given = PILAEClassifier(
         depth=row["depth"],
         input_scaling=row["input_scaling"],
-        head_encoder_ridge=row["encoder_ridge"],
-        head_anchors=row["neurons"],
-        head_activation=row["activation"],
-        direct_links=row["direct"],
-        head_width=found.head_width_,
         ridge=found.ridge_,
+        head=SHLN(
+            encoder_ridge=row["encoder_ridge"],
+            anchors=row["neurons"],
+            activation=row["activation"],
+            direct_links=row["direct"],
+            width=found.head_width_,
+        ),
     )
     close(given.fit(X, y).decision_function(X), found.decision_function(X), **rounding(found))
 
@@ -242,7 +251,12 @@ def test_classes_and_few_rows_are_compared_by_log_loss():
 
 
 def test_what_is_given_is_not_searched():
-    params = {"encoder_ridge": 0.5, "head_activation": "tanh", "input_scaling": "standard", "max_depth": 1}
+    params = {
+        "input_scaling": "standard",
+        "max_depth": 1,
+        "layer": PILAutoencoder(encoder_ridge=0.5),
+        "head": SHLN(activation="tanh", encoder_ridge=0.5),
+    }
     model = PILAEClassifier(**params).fit(DIGITS[:400], LABELS[:400])
     shln = [row for row in model.search_ if row["head"] == "shln"]
     assert {(row["encoder_ridge"], row["activation"], row["input_scaling"]) for row in shln} == {
@@ -259,7 +273,7 @@ def test_the_width_path_is_kept():
     assert len(errors) >= model.head_width_
     # wide enough to be worth it: the error falls along the path
     assert errors[model.head_width_ - path.first] < 0.5 * errors[20]
-    fixed = PILAEClassifier(head_width=50).fit(DIGITS, LABELS)
+    fixed = PILAEClassifier(head=SHLN(width=50)).fit(DIGITS, LABELS)
     assert fixed.head_width_ == 50
     assert not hasattr(fixed, "width_path_")
 
@@ -275,7 +289,11 @@ def test_dead_neurons_and_bad_scales_and_duplicates():
     y = np.r_[y, y[:30]]
     for depth in (0, 1, 2):
         for activation in ("relu", "sigmoid"):
-            model = PILAEClassifier(depth=depth, activation=activation, encoder_ridge=0.0).fit(X, y)
+            model = PILAEClassifier(
+                depth=depth,
+                layer=PILAutoencoder(activation=activation, encoder_ridge=0.0),
+                head=SHLN(encoder_ridge=0.0),
+            ).fit(X, y)
             assert np.isfinite(model.decision_function(X)).all()
             assert model.score(X, y) > 0.7
 
@@ -283,7 +301,7 @@ def test_dead_neurons_and_bad_scales_and_duplicates():
 def test_input_scale_does_not_matter():
     X, y = blobs(200)
     # "first": the hash of a row depends on its scale, and other rows would become neurons
-    model = PILAEClassifier(depth=1, head_width=30, ridge=1e-3, anchors="first")
+    model = PILAEClassifier(depth=1, ridge=1e-3, layer=PILAutoencoder(anchors="first"), head=SHLN(width=30))
     reference = model.fit(X, y).decision_function(X)
     for factor in (2.0**-40, 2.0**40):
         close(model.fit(X * factor, y).decision_function(X * factor), reference, **rounding(model))
@@ -357,9 +375,10 @@ def test_the_widest_head_counts_distinct_rows():
 def test_a_new_fit_leaves_nothing_of_the_last_one():
     X, y = blobs(100)
     model = PILAEClassifier().fit(X, y)
-    assert {"loo_score_", "ridge_", "width_path_"} <= set(vars(model))
+    names = ("loo_score_", "ridge_", "head_width_", "ridge_path_", "width_path_")
+    assert all(hasattr(model, name) for name in names)
     model.set_params(head=KNeighborsClassifier(), depth=1).fit(X, y)
-    assert not {"loo_score_", "ridge_", "head_width_", "ridge_path_", "width_path_"} & set(vars(model))
+    assert not any(hasattr(model, name) for name in names)
 
 
 def test_scales_and_offsets_beyond_float32():
@@ -414,7 +433,7 @@ def test_growth_by_rank_counts_distinct_rows_that_count():
 def test_only_ratios_of_weights_matter(factor):
     X, y = blobs(100)
     w = np.random.default_rng(0).uniform(0.1, 0.9, 100)
-    model = PILAEClassifier(depth=1, ridge=1e-3, head_width=20)
+    model = PILAEClassifier(depth=1, ridge=1e-3, head=SHLN(width=20))
     plain, known = model.fit(X, y, sample_weight=w).decision_function(X), rounding(model)
     close(model.fit(X, y, sample_weight=w * factor).decision_function(X), plain, **known)
 
@@ -436,7 +455,7 @@ def test_widths_as_an_array():
 @pytest.mark.parametrize("seed", range(20))
 def test_digits_with_any_seed(seed):
     X, X_test, y, y_test = train_test_split(DIGITS, LABELS, random_state=seed)
-    model = PILAEClassifier(depth=2, head_width=1000, random_state=seed).fit(X, y)
+    model = PILAEClassifier(depth=2, random_state=seed, head=SHLN(width=1000)).fit(X, y)
     assert model.score(X_test, y_test) > 0.96
     assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025
 
@@ -473,7 +492,7 @@ def test_a_given_head_width_is_kept_whatever_would_win():
     y = X @ [1.0, 2.0, 3.0, 4.0]  # plain ridge is perfect here
     assert PILAERegressor().fit(X, y).head_.hidden is None
     for width in (1, 30, 120):
-        model = PILAERegressor(head_width=width).fit(X, y)
+        model = PILAERegressor(head=SHLN(width=width)).fit(X, y)
         assert model.head_width_ == width
         assert model.head_.hidden is not None
 
@@ -487,7 +506,14 @@ def test_other_heads_are_judged_by_plain_ridge():
 def test_a_given_encoder_ridge_is_never_dropped():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 100)), np.arange(40) % 2
-    assert len(PILAEClassifier(encoder_ridge=0.0, head_width=5).fit(X, y).search_) > 0
+    assert (
+        len(
+            PILAEClassifier(layer=PILAutoencoder(encoder_ridge=0.0), head=SHLN(width=5, encoder_ridge=0.0))
+            .fit(X, y)
+            .search_
+        )
+        > 0
+    )
 
 
 def test_other_heads_get_columns_on_one_scale():
@@ -501,9 +527,9 @@ def test_the_search_counts_weights_as_repeats_and_no_weight_as_no_row():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((6000, 3))
     y = (np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.standard_normal(6000) > 0.5).astype(int)
-    plain = PILAEClassifier(max_depth=1, head_width=50).fit(X, y)
+    plain = PILAEClassifier(max_depth=1, head=SHLN(width=50)).fit(X, y)
     more = np.r_[X, rng.standard_normal((9000, 3))]
-    padded = PILAEClassifier(max_depth=1, head_width=50).fit(
+    padded = PILAEClassifier(max_depth=1, head=SHLN(width=50)).fit(
         more, np.r_[y, np.zeros(9000, int)], sample_weight=np.r_[np.ones(6000), np.zeros(9000)]
     )
     errors = [[row["error"] for row in model.search_] for model in (padded, plain)]
@@ -513,7 +539,7 @@ def test_the_search_counts_weights_as_repeats_and_no_weight_as_no_row():
 
 def test_given_ridge_and_width_are_what_candidates_are_judged_with():
     X, y = DIGITS[:600], LABELS[:600]
-    model = PILAEClassifier(ridge=0.5, head_width=7, max_depth=1).fit(X, y)
+    model = PILAEClassifier(ridge=0.5, max_depth=1, head=SHLN(width=7)).fit(X, y)
     assert {row["ridge"] for row in model.search_} == {0.5}
     assert all(row["width"] in (7, 7 + 64, 7 + 57) for row in model.search_)
 
@@ -524,12 +550,14 @@ def test_truncated_encoders_fit_the_rank():
         @ np.random.default_rng(0).standard_normal((64, 8))
         @ np.random.default_rng(1).standard_normal((8, 10))
     )
-    assert PILAEClassifier(encoder="truncated", depth=1).fit(X, LABELS[:500]).layers_[0].width == 8
+    assert (
+        PILAEClassifier(depth=1, layer=PILAutoencoder(encoder="truncated")).fit(X, LABELS[:500]).layers_[0].width == 8
+    )
 
 
 def test_where_every_candidate_is_brittle_depth_stops_and_one_is_chosen():
     rng = np.random.default_rng(3)
-    model = PILAEClassifier(head_width=5).fit(rng.standard_normal((24, 4)), np.arange(24) % 2)
+    model = PILAEClassifier(head=SHLN(width=5)).fit(rng.standard_normal((24, 4)), np.arange(24) % 2)
     assert sum(row["chosen"] for row in model.search_) == 1
     assert max(row["depth"] for row in model.search_) <= 3
 
@@ -538,7 +566,7 @@ def test_where_every_candidate_is_brittle_depth_stops_and_one_is_chosen():
 def test_targets_whose_squares_are_none_are_refused_in_a_sentence(scale):
     X, y = DIGITS[:100], LABELS[:100].astype(float)
     with pytest.raises(ValueError, match="rescale"):
-        PILAERegressor(head_width=5).fit(X, y * scale)
+        PILAERegressor(head=SHLN(width=5)).fit(X, y * scale)
 
 
 def test_rare_classes_do_not_make_every_hidden_layer_brittle():
@@ -555,7 +583,7 @@ def test_rare_classes_do_not_make_every_hidden_layer_brittle():
 
 def test_fit_rows_auto_takes_a_sample_where_that_is_enough(monkeypatch):
     monkeypatch.setattr(fit, "FITTED_ROWS", 1200)
-    params = {"width": [40], "head_width": 200, "ridge": 1e-3, "fit_rows": "auto"}
+    params = {"width": [40], "ridge": 1e-3, "fit_rows": "auto", "head": SHLN(width=200)}
     sampled = PILAEClassifier(**params).fit(DIGITS, LABELS)
     whole = PILAEClassifier(**params | {"fit_rows": None}).fit(DIGITS, LABELS)
     given = PILAEClassifier(**params | {"fit_rows": 1200}).fit(DIGITS, LABELS)
@@ -606,13 +634,13 @@ def test_callbacks_of_scikit_learn_hear_of_the_stages():
 def test_sparse_decoders_give_sparse_tied_encoders(library):
     X = load_digits().data[:600]
     dense = StackedPILAE(width=[40]).fit(library(X))
-    sparse = StackedPILAE(width=[40], decoder_l1=0.1).fit(library(X))
+    sparse = StackedPILAE(width=[40], layer=PILAutoencoder(decoder_l1=0.1)).fit(library(X))
     assert dense.layers_[0].density > 0.9
     assert sparse.layers_[0].density < 0.5
     assert sparse.layers_[0].decoder_route == "lasso"
     assert sparse.layers_[0].reconstruction_error < 0.5
     with pytest.raises(ValueError, match="decoder_l1"):
-        StackedPILAE(decoder_l1=-1.0).fit(X)
+        StackedPILAE(layer=PILAutoencoder(decoder_l1=-1.0)).fit(X)
 
 
 def outliers(seed=0, n=800, share=0.05):
@@ -634,7 +662,7 @@ def test_robust_regression_does_not_follow_gross_errors(outputs):
         y, wrong, truth = (np.column_stack([v, -2 * v]) for v in (y, wrong, truth))
 
     def error(targets, **options):
-        model = PILAERegressor(depth=0, head_width=60, random_state=0, **options).fit(X, targets)
+        model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=60), **options).fit(X, targets)
         return float(np.sqrt(np.mean((model.predict(T) - truth) ** 2))), model
 
     clean, _ = error(y)
@@ -649,12 +677,12 @@ def test_robust_regression_does_not_follow_gross_errors(outputs):
 
 def test_robust_regression_is_not_additive():
     X, _, wrong, _ = outliers(n=200)
-    model = PILAERegressor(depth=0, head_width=20, loss="robust").fit(X, wrong)
+    model = PILAERegressor(depth=0, loss="robust", head=SHLN(width=20)).fit(X, wrong)
     with pytest.raises(ValueError, match="row_weights_"):
         model.partial_fit(X, wrong)
     with pytest.raises(ValueError, match="parameter of PILAERegressor must be one of"):
         PILAERegressor(loss="huber").fit(X, wrong)
-    again = PILAERegressor(depth=0, head_width=20).fit(X, wrong, sample_weight=model.row_weights_)
+    again = PILAERegressor(depth=0, head=SHLN(width=20)).fit(X, wrong, sample_weight=model.row_weights_)
     close(again.predict(X), model.predict(X), **rounding(again))
 
 
@@ -690,7 +718,7 @@ def test_residual_networks_are_updated_saved_and_exported(options, tmp_path):
     import pilae
 
     X, y = blobs(300)
-    model = PILAEClassifier(width=[5, 4], head_width=20, ridge=1e-2, **options).fit(X[:200], y[:200])
+    model = PILAEClassifier(width=[5, 4], ridge=1e-2, head=SHLN(width=20), **options).fit(X[:200], y[:200])
     whole = model.fork().partial_fit(X, y)
     close(model.partial_fit(X[200:], y[200:]).decision_function(X), whole.decision_function(X), **rounding(whole))
     model.save(tmp_path / "m.pilae")
@@ -718,4 +746,37 @@ def test_branches_are_other_stacks_beside_the_first(library):
     with pytest.raises(ValueError, match="'branches' parameter"):
         PILAEClassifier(branches=9).fit(X, y)
     with pytest.raises(ValueError, match="one stack of layers"):
-        PILAEClassifier(width=[5], branches=2, head_width=10).fit(X, y).partial_fit(X, y, update="all")
+        PILAEClassifier(width=[5], branches=2, head=SHLN(width=10)).fit(X, y).partial_fit(X, y, update="all")
+
+
+ASKED = {
+    "stack": (StackedPILAE(width=[5], block_rows=20), "transform"),
+    "errors": (StackedPILAE(width=[5], block_rows=20), "score_samples"),
+    "autoencoder": (PILAutoencoder(4, block_rows=20), "transform"),
+    "images": (ConvPILAE(3, 4, pool=1, block_rows=20, image_shape=(2, 3)), "transform"),
+    "classifier": (PILAEClassifier(width=[5], head=SHLN(width=10), block_rows=20), "predict_proba"),
+    "regressor": (PILAERegressor(width=[5], head=SHLN(width=10), block_rows=20), "predict_interval"),
+    "basic": (PILRegressor(), "predict"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_who_asks_during_a_refit_hears_one_model(name, monkeypatch):
+    """A fit in another thread ends while the blocks are answered one by one."""
+    model, method = ASKED[name]
+    X, y = blobs(60)
+    before, after = clone(model).fit(X, y), clone(model).fit(3 * blobs(60, seed=1)[0], y)
+    asked = clone(model).fit(X, y)
+
+    class Interrupted(threads.sharing):
+        def __exit__(self, *error):
+            asked.fitted_ = after.fitted_
+            super().__exit__(*error)
+
+    monkeypatch.setattr("pilae._data.opening.QUICK_NUMBERS", 0)
+    monkeypatch.setattr("pilae._data.rows.sharing", Interrupted)
+    monkeypatch.setattr("pilae._network.branches.sharing", Interrupted)
+    answer = getattr(asked, method)(X)
+    assert asked.fitted_ is after.fitted_
+    np.testing.assert_array_equal(answer, getattr(before, method)(X))
+    assert not np.array_equal(answer, getattr(after, method)(X))

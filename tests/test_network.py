@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from helpers import blobs, close, rounding
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier, PILAutoencoder
 from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae._data.rows import Rows
 from pilae._network import network
-from pilae._network.network import Seen
-from pilae._network.survey import survey
+from pilae._network.network import FeatureCache
+from pilae._network.survey import SurveySpec, survey_rows
 from pilae._search.builder import Products
 from pilae._search.fit import _products
 
 X, Y = blobs(n=600, d=8)
-NETWORK = {"width": [7, 6], "head_width": 40, "ridge": 1e-3}
+NETWORK = {"width": [7, 6], "ridge": 1e-3, "head": SHLN(width=40)}
 
 
 @pytest.mark.parametrize("kept", [0, 5000, 20_000, 10**9])
@@ -36,7 +36,7 @@ def test_no_more_features_are_kept_than_allowed(monkeypatch):
 
     rows = Rows(X, NUMPY)
     monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0: 100)
-    seen = Seen(features, rows)
+    seen = FeatureCache(features, rows)
     for _ in range(2):
         np.testing.assert_array_equal(np.concatenate([seen(block) for block in rows.blocks()]), X[:, :3] * 2)
     assert seen.held.shape == (250, 3)
@@ -46,31 +46,44 @@ def test_no_more_features_are_kept_than_allowed(monkeypatch):
 
 
 def test_rows_that_the_caller_wants_in_blocks_are_not_kept():
-    seen = Seen(lambda X: X, Rows(X, NUMPY, block_rows=100))
+    seen = FeatureCache(lambda X: X, Rows(X, NUMPY, block_rows=100))
     for block in Rows(X, NUMPY, block_rows=100).blocks():
         seen(block)
     assert seen.held is None
 
 
+def ridged(ridge, **layer):
+    """One ridge inside the pseudoinverse for the layers and the head; widths that need no search."""
+    return {"depth": 1, "layer": PILAutoencoder(encoder_ridge=ridge, **layer), "head": SHLN(encoder_ridge=ridge)}
+
+
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        ({"encoder_ridge": 1e-3}, Products("float32", "float32")),
-        ({"encoder_ridge": 1e-3, "head_encoder_ridge": 1e-6}, Products("float32", "float64")),
-        ({"encoder_ridge": 0.0}, Products("float64", "float64")),
-        ({"encoder_ridge": 1e-3, "encoder": "truncated"}, Products("float64", "float64")),
-        ({"encoder_ridge": 1e-3, "width": "rank"}, Products("float64", "float64")),
-        ({"encoder_ridge": 1e-3, "growth": "rank"}, Products("float64", "float64")),
-        ({"encoder_ridge": 1e-3, "head": "softmax"}, Products("float32", "float64")),
+        ({**ridged(1e-3)}, Products("float32", "float32")),
+        (
+            {"layer": PILAutoencoder(encoder_ridge=1e-3), "head": SHLN(encoder_ridge=1e-6)},
+            Products("float32", "float64"),
+        ),
+        ({**ridged(0.0)}, Products("float64", "float64")),
+        ({**ridged(1e-3, encoder="truncated")}, Products("float64", "float64")),
+        ({**ridged(1e-3), "width": "rank"}, Products("float64", "float64")),
+        ({**ridged(1e-3), "growth": "rank"}, Products("float64", "float64")),
+        ({"head": "softmax", "layer": PILAutoencoder(encoder_ridge=1e-3)}, Products("float32", "float64")),
     ],
 )
 def test_float32_products_only_where_a_ridge_allows_them(params, expected):
-    assert _products(PILAEClassifier(**params), Rows(X.astype("float32"), NUMPY), False) == expected
-    assert _products(PILAEClassifier(**params), Rows(X, NUMPY), False) == Products("float64", "float64")
+    spec = PILAEClassifier(**{"depth": 1, **params})._spec()
+    assert _products(spec, Rows(X.astype("float32"), NUMPY)) == expected
+    assert _products(spec, Rows(X, NUMPY)) == Products("float64", "float64")
 
 
 def test_float32_products_agree_with_float64_ones():
-    params = NETWORK | {"encoder_ridge": 1e-3, "ridge": 1.0}  # a condition that float32 has digits for
+    params = NETWORK | {
+        "ridge": 1.0,
+        "layer": PILAutoencoder(encoder_ridge=1e-3),
+        "head": SHLN(width=40, encoder_ridge=1e-3),
+    }  # a condition that float32 has digits for
     single, double = (PILAEClassifier(**params).fit(X.astype(kind), Y) for kind in ("float32", "float64"))
     close(single.decision_function(X.astype("float32")), double.decision_function(X), **rounding(single))
     assert [layer.rank for layer in single.layers_] == [layer.rank for layer in double.layers_]
@@ -84,7 +97,7 @@ def test_rows_are_chosen_where_they_are(library):
 
     def choices(X, space):
         rows = Rows(X, space, codes=codes, n_classes=3, block_rows=150)
-        found = survey(rows, 0, "spread", 40, 60, 80, lambda distinct: 70, count_all=False)
+        found = survey_rows(rows, SurveySpec(0, "spread", 40, 60, 80, lambda distinct: 70, count_all=False))
         chosen = [found.scored, found.fitted, found.searched]
         return [to_numpy(found.anchors), *(sample.numbers for sample in chosen), *(sample.weight for sample in chosen)]
 

@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 import pilae
 from helpers import blobs, close, evaluation, interpolation, rounding
 from pilae import (
+    SHLN,
     ConvPILAE,
     PILAEClassifier,
     PILAERegressor,
@@ -22,7 +24,7 @@ from pilae._engine.scaling import Extent, gauge_for
 X, Y = blobs(60)
 T = X @ np.arange(6.0)
 RIDGE = PILAEClassifier(depth=0, head="ridge", ridge=1e-2)
-DEEP = PILAEClassifier(depth=1, width=3, head_width=5, anchors="first", ridge=1e-2)
+DEEP = PILAEClassifier(depth=1, width=3, ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=5))
 POWERS = [-1000, -600, -300, 300, 600, 1000]
 
 
@@ -31,7 +33,7 @@ def far(power, X=X):
 
 
 @pytest.mark.parametrize("power", POWERS)
-@pytest.mark.parametrize("model", [RIDGE, DEEP, DEEP.__class__(**DEEP.get_params()).set_params(input_scaling="none")])
+@pytest.mark.parametrize("model", [RIDGE, DEEP, clone(DEEP).set_params(input_scaling="none")])
 def test_a_power_of_two_does_not_change_the_model(model, power):
     wanted = model.fit(X, Y).decision_function(X)
     found = model.fit(far(power), Y)
@@ -40,7 +42,9 @@ def test_a_power_of_two_does_not_change_the_model(model, power):
 
 @pytest.mark.parametrize("scaling", ["standard", "asinh"])
 def test_columns_of_any_sizes_are_standardised(scaling):
-    model = PILAERegressor(depth=1, head_width=5, input_scaling=scaling, anchors="first", ridge=1e-2)
+    model = PILAERegressor(
+        depth=1, input_scaling=scaling, ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=5)
+    )
     wanted = model.fit(X, T).predict(X)
     wild = np.ldexp(X, [-1000, 1000, 0, 500, -500, 3])
     close(model.fit(wild, T).predict(wild), wanted, **rounding(model))
@@ -91,9 +95,9 @@ def test_rows_under_a_gauge_from_anywhere(power, tmp_path):
 def test_dask_rows_under_a_gauge():
     da = pytest.importorskip("dask.array")
     far_X = far(900)
-    whole = PILAEClassifier(depth=0, head_width=5, ridge=1e-2).fit(far_X, Y)
+    whole = PILAEClassifier(depth=0, ridge=1e-2, head=SHLN(width=5)).fit(far_X, Y)
     rows = da.from_array(far_X, chunks=(20, 6))
-    found = PILAEClassifier(depth=0, head_width=5, ridge=1e-2).fit(rows, da.from_array(Y, chunks=20))
+    found = PILAEClassifier(depth=0, ridge=1e-2, head=SHLN(width=5)).fit(rows, da.from_array(Y, chunks=20))
     close(found.decision_function(rows).compute(), whole.decision_function(far_X), **rounding(whole))
 
 
@@ -131,7 +135,7 @@ def test_a_gauge_in_a_graph(tmp_path):
 
 @pytest.mark.parametrize("power", POWERS)
 def test_stacks_give_back_what_they_were_given(power):
-    stack = StackedPILAE(width=[6], input_scaling="none", anchors="first")
+    stack = StackedPILAE(width=[6], input_scaling="none", layer=PILAutoencoder(anchors="first"))
     wanted = stack.fit(X).inverse_transform(stack.transform(X))
     back = stack.fit(far(power)).inverse_transform(stack.transform(far(power)))
     close(np.ldexp(back, -power), wanted, condition=6 / 1e-3, terms=60)  # six features, the ridge of the decoder
@@ -164,7 +168,7 @@ def test_gauges():
 
 def test_rows_so_far_beyond_those_of_fit_that_nothing_is_left_are_refused():
     regressor = PILAERegressor(depth=0, head="ridge").fit(X, 1e100 * T)
-    stack = StackedPILAE(width=[3], activation="relu2").fit(X)
+    stack = StackedPILAE(width=[3], layer=PILAutoencoder(activation="relu2")).fit(X)
     for method in (regressor.predict, regressor.predict_interval, stack.transform, stack.score_samples):
         with pytest.raises(ValueError, match="so far beyond those of fit"):
             method(1e300 * X)
@@ -180,7 +184,7 @@ def test_probabilities_of_absurd_outputs():
 
 @pytest.mark.parametrize("update", ["head", "all"])
 def test_later_rows_whose_sums_overflow_change_nothing(update):
-    model = PILAERegressor(depth=1, width=3, activation="linear", head="ridge").fit(X, T)
+    model = PILAERegressor(depth=1, width=3, head="ridge", layer=PILAutoencoder(activation="linear")).fit(X, T)
     before = model.predict(X)
     with pytest.raises(ValueError, match="their sums overflow"):
         model.partial_fit(1e300 * X, T, update=update)
@@ -263,7 +267,8 @@ def test_class_weights_of_absurd_size_are_refused():
 
 
 @pytest.mark.parametrize(
-    "model", [PILAEClassifier(depth=1, activation="relu"), PILAEClassifier(depth=0, dtype="float32")]
+    "model",
+    [PILAEClassifier(depth=1, layer=PILAutoencoder(activation="relu")), PILAEClassifier(depth=0, dtype="float32")],
 )
 def test_rows_of_weight_zero_may_hold_anything(model):
     rows, weight = np.r_[X, np.full((1, 6), 1e300)], np.r_[np.ones(60), 0.0]
@@ -290,5 +295,5 @@ def test_dates_and_ragged_lists_are_refused():
 
 
 def test_a_report_on_rows_under_a_gauge():
-    model = PILAEClassifier(depth=1, head_width=5).fit(far(900), Y)
+    model = PILAEClassifier(depth=1, head=SHLN(width=5)).fit(far(900), Y)
     assert model.report(far(900), Y).summary["test"] is not None

@@ -347,8 +347,8 @@ def test_options_that_cannot_be_meant(table, capsys, options, sentence):
 def test_a_small_file_that_unpacks_to_much_is_streamed(table, capsys, monkeypatch):
     arguments = ["fit", table, "--target", "y", "-o", table.with_name("m"), "--quiet", "--json"]
     found = []
-    for most in (cli.MOST_BYTES, 100):
-        monkeypatch.setattr(cli, "MOST_BYTES", most)
+    for most in (8 * 500 * 2**20, 100):
+        monkeypatch.setattr("pilae.cli.fit.MOST_BYTES", most)
         assert run(*arguments) == 0
         found.append(json.loads(capsys.readouterr().out))
     close(found[0]["leave_one_out"], found[1]["leave_one_out"], dtype="float32", terms=found[0]["rows"])

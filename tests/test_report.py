@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.linear_model import RidgeClassifier
 
 from helpers import close
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
 from pilae.plot import CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
 from pilae.report import make_report
 from pilae.report.summary import short_names
@@ -62,9 +63,10 @@ def test_the_code_builds_the_same_model(iris):
 
 
 def test_the_code_leaves_out_how_it_was_run():
-    model = PILAEClassifier(depth=0, head_width=5).fit(*load_iris(return_X_y=True))
+    model = PILAEClassifier(depth=0, head=SHLN(width=5)).fit(*load_iris(return_X_y=True))
     model.set_params(verbose=1, block_rows=100, device="cuda")
-    assert model.report().summary["code"].endswith("model = PILAEClassifier(depth=0, head_width=5).fit(X, y)")
+    code = "from pilae import PILAEClassifier, SHLN\n\nmodel = PILAEClassifier(depth=0, head=SHLN(width=5)).fit(X, y)"
+    assert model.report().summary["code"] == code
 
 
 def test_a_notebook_shows_it(iris):
@@ -75,7 +77,7 @@ def test_a_notebook_shows_it(iris):
 
 def test_images_are_drawn_with_what_layers_keep():
     X, y = load_digits(return_X_y=True)
-    model = PILAEClassifier(width=[40, 30], head_width=100, random_state=0).fit(X[:1000], y[:1000])
+    model = PILAEClassifier(width=[40, 30], random_state=0, head=SHLN(width=100)).fit(X[:1000], y[:1000])
     report = model.report(X[1000:], y[1000:])
     assert set(report.figures) == {"spectrum", "reconstruction", "confusion", "calibration"}
     first, second = (each["error"] for each in report.summary["reconstruction"]["layers"])
@@ -100,7 +102,7 @@ def test_only_rows_that_look_like_images_are_drawn():
 def test_the_spectrum_is_of_scaled_rows(scaling):
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, 1.7e9 + 1e6 * np.arange(len(X))])  # a time in seconds
-    model = PILAEClassifier(depth=0, head_width=20, input_scaling=scaling).fit(X, y)
+    model = PILAEClassifier(depth=0, input_scaling=scaling, head=SHLN(width=20)).fit(X, y)
     report = model.report(X, y)
     assert report.summary["spectrum"]["rank"] == 5
     assert "150 test rows, their columns brought to one scale, have rank 5 of 5." in report.to_markdown()
@@ -108,7 +110,7 @@ def test_the_spectrum_is_of_scaled_rows(scaling):
 
 def test_a_file_with_its_columns_and_row_numbers(tmp_path):
     X, y = load_diabetes(return_X_y=True)
-    model = PILAERegressor(depth=0, head_width=20, random_state=0).fit(X[:300], y[:300])
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
     columns = [{"name": f"<i>{k}", "kind": "number", "missing": np.int64(k)} for k in range(63)]
     table = {"file": "houses.csv", "rows": 442, "target": "a|price", "columns": columns}
     numbers = 1000 + np.arange(142)
@@ -134,11 +136,11 @@ def test_a_file_with_its_columns_and_row_numbers(tmp_path):
 
 def test_numbers_that_json_does_not_have(tmp_path):
     X, y = load_diabetes(return_X_y=True)
-    model = PILAERegressor(depth=0, head_width=20, random_state=0).fit(X[:300], y[:300])
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
     report = model.report(X[300:301], y[300:301])  # R2 of one row is undefined
     assert report.summary["test"]["score"] is report.summary["test"]["r2"] is None
     assert "One row has no R²" in report.to_html()
-    model.loo_score_, model.fit_stats_["seconds"] = np.float64("nan"), np.inf
+    model.fitted_ = replace(model.fitted_, loo_score=np.float64("nan"), stats=model.fit_stats_ | {"seconds": np.inf})
     training = json.loads(model.report().to_json())["training"]
     assert training["leave_one_out"] is None
     assert training["seconds"] == "inf"
@@ -169,7 +171,7 @@ def test_many_classes_with_long_names():
     y = np.arange(600) % 60
     X = rng.standard_normal((60, 5))[y] + 0.1 * rng.standard_normal((600, 5))
     names = np.array([f"{'long ' * 20}{k} {'name ' * 20}" for k in range(60)])[y]
-    model = PILAEClassifier(depth=0, head_width=100, random_state=0).fit(X[:300], names[:300])
+    model = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=100)).fit(X[:300], names[:300])
     report = model.report(X[300:], names[300:])
     assert "confusion" not in report.figures
     page = report.to_html()
@@ -182,7 +184,7 @@ def test_many_classes_with_long_names():
 
 def test_a_class_without_rows_has_no_recall():
     X, y = load_iris(return_X_y=True)
-    report = PILAEClassifier(depth=0, head_width=20).fit(X, y).report(X[:40], np.array(y[:40]))
+    report = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, y).report(X[:40], np.array(y[:40]))
     assert [each["recall"] for each in report.summary["test"]["classes"]][1:] == [None, None]
     assert "confusion" in report.figures
 
@@ -193,7 +195,7 @@ def test_heads_without_probabilities_and_label_sets():
     assert set(report.summary["test"]) == {"rows", "numbers_of_file", "score", "confusion", "classes"}
     assert "Accuracy" in report.to_html()
     sets = np.column_stack([y > 0, y > 1]).astype(int)
-    text = PILAEClassifier(depth=0, head_width=20).fit(X, sets).report(X, sets).to_markdown()
+    text = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, sets).report(X, sets).to_markdown()
     assert "of whole sets of labels" in text
     assert "R²" not in text
 
@@ -223,7 +225,7 @@ def test_regression():
 
 def test_without_test_rows_and_with_other_heads():
     X, y = load_iris(return_X_y=True)
-    for model in (PILAEClassifier(head="softmax", depth=1), PILAEClassifier(depth=0, head_width=10)):
+    for model in (PILAEClassifier(head="softmax", depth=1), PILAEClassifier(depth=0, head=SHLN(width=10))):
         report = model.fit(X, y).report()
         assert "test" not in report.summary
         assert "The network" in report.to_html()
@@ -244,7 +246,7 @@ def test_the_width_path_and_the_depth_are_drawn():
     rows = [first | {"depth": 0, "loss": 2.0}, first | {"depth": 1, "loss": 1.0}]
     last = {"round": 2, "chosen": True, "depth": 0, "loss": 0.1}  # from other rows: not on this axis
     assert DepthDisplay.computed([*rows, last]) == DepthDisplay([0, 1], [2.0, 1.0], 0)
-    given = PILAEClassifier(depth=0, head_width=20).fit(X, y)
+    given = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, y)
     with pytest.raises(ValueError, match="has no width path"):
         WidthPathDisplay.from_estimator(given)
     with pytest.raises(ValueError, match="was not searched"):

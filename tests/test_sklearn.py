@@ -1,11 +1,12 @@
 """scikit-learn's own checks on every public estimator, and the contract around them."""
 
+import inspect
 import pickle
 
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -34,7 +35,7 @@ def checks(estimator):
 
 
 CLASSES = {name: getattr(pilae, name) for name in pilae.__all__ if name[0].isupper()}
-ESTIMATORS = {name: cls() for name, cls in CLASSES.items() if issubclass(cls, BaseEstimator)}
+ESTIMATORS = {name: cls() for name, cls in CLASSES.items() if hasattr(cls, "fit")}  # SHLN holds parameters alone
 CASES = [(name, check) for name, estimator in ESTIMATORS.items() for check in checks(estimator)]
 
 
@@ -86,18 +87,40 @@ EXPECTED = {
 
 
 def test_clone_keeps_every_parameter():
-    model = pilae.PILAEClassifier(width=[3, 2], gain=None, ridge=0.1, head=LogisticRegression(C=2.0))
+    model = pilae.PILAEClassifier(
+        width=[3, 2], ridge=0.1, head=LogisticRegression(C=2.0), layer=pilae.PILAutoencoder(gain=None)
+    )
     assert clone(model).get_params()["head__C"] == 2.0
-    assert {k: v for k, v in clone(model).get_params().items() if not k.startswith("head")} == {
-        k: v for k, v in model.get_params().items() if not k.startswith("head")
-    }
+    objects = ("head", "layer")
+    again, given = clone(model).get_params(), model.get_params()
+    assert {k: v for k, v in again.items() if k not in objects} == {k: v for k, v in given.items() if k not in objects}
+
+
+def test_parameters_of_parts_are_set_on_objects_alone():
+    model = pilae.PILAEClassifier(layer=pilae.PILAutoencoder(), head=pilae.SHLN())
+    model.set_params(layer__activation="tanh", head__width=7)
+    assert (model.layer.activation, model.head.width) == ("tanh", 7)
+    assert pilae.PILAERegressor().set_params(head=pilae.SHLN(), head__width=7).head.width == 7
+    with pytest.raises(
+        ValueError, match=r"'layer__activation' cannot be set while layer is None: .*=PILAutoencoder\(\)"
+    ):
+        pilae.StackedPILAE().set_params(layer__activation="tanh")
+    with pytest.raises(ValueError, match=r"'head__width' cannot be set while head is 'shln': .*head=SHLN\(\)"):
+        pilae.PILAEClassifier().set_params(head__width=7)
+
+
+def test_everything_after_depth_and_width_is_given_by_name():
+    for kind in ESTIMATORS.values():
+        parameters = inspect.signature(type(kind)).parameters.values()
+        assert len(parameters) <= 20
+        assert sum(p.kind is not p.KEYWORD_ONLY for p in parameters) <= 2
 
 
 def test_pipeline_grid_search_and_cross_validation():
     X, y = load_iris(return_X_y=True)
-    pipe = make_pipeline(StandardScaler(), pilae.PILAEClassifier(depth=0))
-    search = GridSearchCV(pipe, {"pilaeclassifier__head_width": [5, 30]}, cv=3).fit(X, y)
-    assert search.best_params_["pilaeclassifier__head_width"] == 30
+    pipe = make_pipeline(StandardScaler(), pilae.PILAEClassifier(depth=0, head=pilae.SHLN()))
+    search = GridSearchCV(pipe, {"pilaeclassifier__head__width": [5, 30]}, cv=3).fit(X, y)
+    assert search.best_params_["pilaeclassifier__head__width"] == 30
     assert cross_val_score(pipe, X, y, cv=3).mean() > 0.9
     features = make_pipeline(pilae.StackedPILAE(width=[4, 3]), StandardScaler(), LogisticRegression()).fit(X, y)
     assert features.score(X, y) > 0.9

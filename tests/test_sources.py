@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse
 
 from helpers import blobs, close, rounding, searched
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, scan_blocks, scan_csv, scan_parquet
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, scan_blocks, scan_csv, scan_parquet
 from pilae._data.stream import ahead
 
 X, Y = blobs(900)
 NAMES = [f"c{j}" for j in range(6)]
 FRAME = pd.DataFrame(X, columns=NAMES).assign(label=np.array(["no", "yes", "other"])[Y], weight=1.0 + Y)
-NETWORK = {"width": [5], "head_width": 20}
+NETWORK = {"width": [5], "head": SHLN(width=20)}
 IN_MEMORY = PILAEClassifier(**NETWORK).fit(X, FRAME["label"])
 LAYERS = {"condition": 5 / 1e-3, "terms": 900}
 """Of the Gram of five features with a ridge of 1e-3 of their mean square."""
@@ -219,8 +219,8 @@ def test_some_blocks_with_weights_and_fewer_rows_than_columns():
     wide = np.random.default_rng(0).standard_normal((40, 90))
     labels, w = np.arange(40) % 2, np.linspace(1, 2, 20)
     source = scan_blocks([(wide[:20], labels[:20]), (wide[20:], labels[20:], w)])
-    expected = PILAEClassifier(depth=0, head_width=9).fit(wide, labels, sample_weight=np.r_[np.ones(20), w])
-    model = PILAEClassifier(depth=0, head_width=9).fit(source)
+    expected = PILAEClassifier(depth=0, head=SHLN(width=9)).fit(wide, labels, sample_weight=np.r_[np.ones(20), w])
+    model = PILAEClassifier(depth=0, head=SHLN(width=9)).fit(source)
     close(model.decision_function(wide), expected.decision_function(wide), **rounding(expected))
 
 
@@ -252,7 +252,7 @@ def test_blocks_that_do_not_agree_are_refused_in_a_sentence():
 def test_labels_of_every_integer_type(labels):
     X, y = blobs(n=120)
     y = labels[y]
-    params = {"depth": 0, "head_width": 20, "ridge": 1e-3}
+    params = {"depth": 0, "ridge": 1e-3, "head": SHLN(width=20)}
     source = scan_blocks([(X[:50], y[:50]), (X[50:], y[50:])])
     model, expected = PILAEClassifier(**params).fit(source), PILAEClassifier(**params).fit(X, y)
     assert model.classes_.tolist() == expected.classes_.tolist()
@@ -272,4 +272,4 @@ def test_a_longer_label_is_not_cut_to_a_known_one():
         yield X, later
 
     with pytest.raises(ValueError, match="row 7: the label 'cats' was not there"):
-        PILAEClassifier(depth=0, head_width=10).fit(scan_blocks(blocks))
+        PILAEClassifier(depth=0, head=SHLN(width=10)).fit(scan_blocks(blocks))

@@ -76,7 +76,7 @@ def test_truncated_encoder_and_its_limit():
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_every_activation(activation):
-    model = StackedPILAE(width=[30, 20], activation=activation).fit(DIGITS[:400])
+    model = StackedPILAE(width=[30, 20], layer=PILAutoencoder(activation=activation)).fit(DIGITS[:400])
     H = model.transform(DIGITS)
     assert H.shape == (1797, 20)
     assert np.isfinite(H).all()

@@ -6,9 +6,9 @@ from sklearn.datasets import load_diabetes, load_wine
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from pilae import PILAEClassifier, PILAERegressor, StackedPILAE, stacked
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, stacked
 
-FIRST = PILAEClassifier(depth=0, head_width=30, ridge=1e-3, head_activation="relu", random_state=0)
+FIRST = PILAEClassifier(depth=0, ridge=1e-3, random_state=0, head=SHLN(width=30, activation="relu"))
 LAST = PILAEClassifier(depth=0, head="ridge", random_state=0)
 
 
@@ -40,7 +40,7 @@ def test_levels_pile_up():
     assert inner.n_features_in_ == 13 + 3
     assert inner.final_estimator_.n_features_in_ == 13 + 3 + 3
     A, b = load_diabetes(return_X_y=True)
-    regressor = PILAERegressor(depth=0, head_width=20, random_state=0)
+    regressor = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20))
     assert stacked(regressor, regressor).fit(A[:300], b[:300]).score(A[300:], b[300:]) > 0.3
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import blobs
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 from pilae._network.structure import FORMULA, formula_width, widest_head
 from studies.paper.fit_formula import TRIPLES, coefficients, predicted
 
@@ -32,10 +32,10 @@ def test_outside_its_range_the_formula_warns_and_says_what_it_used():
 
 def test_a_model_uses_it():
     X, y = blobs(400)
-    model = PILAEClassifier(depth=0, head_width="formula").fit(X, y)
+    model = PILAEClassifier(depth=0, head=SHLN(width="formula")).fit(X, y)
     assert model.head_width_ == 6  # negative here: the rank, as eq (30) has it
     with pytest.raises(ValueError, match="'auto', 'formula'"):
-        PILAEClassifier(head_width="big").fit(X, y)
+        PILAEClassifier(head=SHLN(width="big")).fit(X, y)
 
 
 def test_widest_head():

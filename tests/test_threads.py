@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import blobs, close
-from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE
+from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE
 from pilae._arrays import cholesky, gram, matmul, solve_triangular, threads
 from pilae._arrays.threads import PART, in_parts, sharing
 from pilae._engine.activations import ACTIVATIONS
@@ -40,7 +40,7 @@ def nothing_is_left():
     before = pools()
     yield
     assert not threads._calls
-    assert not threads._found
+    assert not threads._counts
     assert pools() == before
 
 
@@ -142,17 +142,17 @@ def test_an_interruption_at_any_line_leaves_the_pools_as_they_were(two):
 
 
 CALLS = {
-    "fit": lambda: PILAEClassifier(depth=1, head_width=9).fit(X, Y),
+    "fit": lambda: PILAEClassifier(depth=1, head=SHLN(width=9)).fit(X, Y),
     "predict": lambda: FITTED.predict(X),
     "predict_proba": lambda: FITTED.predict_proba(X),
     "decision_function": lambda: FITTED.decision_function(X),
     "transform": lambda: FITTED.transform(X),
-    "partial_fit": lambda: PILAEClassifier(depth=1, head_width=9).fit(X, Y).partial_fit(X, Y),
+    "partial_fit": lambda: PILAEClassifier(depth=1, head=SHLN(width=9)).fit(X, Y).partial_fit(X, Y),
     "score_samples": lambda: StackedPILAE(width=[4]).fit(X).score_samples(X),
     "basic": lambda: PILClassifier(max_depth=2).fit(X[:40], Y[:40]).predict(X),
     "images": lambda: ConvPILAE(patch=2, filters=3, pool=1).fit(X[:, :4]).transform(X[:, :4]),
 }
-FITTED = PILAEClassifier(depth=1, head_width=9).fit(X, Y)
+FITTED = PILAEClassifier(depth=1, head=SHLN(width=9)).fit(X, Y)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -263,7 +263,7 @@ def test_factors_and_triangles_in_parts(two, monkeypatch):
 
 def test_answers_do_not_depend_on_who_else_computes(two, monkeypatch):
     monkeypatch.setattr(threads, "PART", 1e4)
-    model = PILAEClassifier(depth=1, head_width=60, random_state=0).fit(X, Y)
+    model = PILAEClassifier(depth=1, random_state=0, head=SHLN(width=60)).fit(X, Y)
     alone = model.predict_proba(X)
     with joblib.parallel_config("threading", n_jobs=4):
         answers = joblib.Parallel()(joblib.delayed(model.predict_proba)(X) for _ in range(8))
@@ -274,7 +274,7 @@ def test_answers_do_not_depend_on_who_else_computes(two, monkeypatch):
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_fits_side_by_side_are_those_one_after_another(backend):
     def fitted(seed):
-        return PILAERegressor(depth=0, head_width=30, random_state=seed).fit(X, X[:, 0] * X[:, 1]).predict(X)
+        return PILAERegressor(depth=0, random_state=seed, head=SHLN(width=30)).fit(X, X[:, 0] * X[:, 1]).predict(X)
 
     together = joblib.Parallel(4, backend=backend)(joblib.delayed(fitted)(seed) for seed in range(4))
     with threadpool_limits(1, "blas"):  # workers of loky have one
@@ -319,7 +319,7 @@ def test_a_forked_child_has_the_pools_of_its_own(two):
         "t = threading.Thread(target=other); t.start(); ready.wait()\n"
         "child = os.fork()\n"
         "if not child:\n"
-        "    left = threads._calls or threads._found or [p.get() for p in threads._pools()] != before\n"
+        "    left = threads._calls or threads._counts or [p.get() for p in threads._pools()] != before\n"
         "    os._exit(int(bool(left)))\n"
         "done.set(); t.join()\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"

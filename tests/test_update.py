@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ from sklearn.linear_model import LogisticRegression
 
 import pilae
 from helpers import blobs, close, rounding, tolerance
-from pilae import PILAEClassifier, PILAERegressor
+from pilae import SHLN, PILAEClassifier, PILAERegressor
 
 X, Y = blobs(240)
 Z = np.stack([X[:, 0] * 3 + Y, np.sin(X[:, 1])], axis=1)
 TEST, _ = blobs(50, seed=1)
-NETWORK = {"width": [6], "head_width": 30, "ridge": 1e-3}
+NETWORK = {"width": [6], "ridge": 1e-3, "head": SHLN(width=30)}
 FITTED = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120])
 REGRESSOR = PILAERegressor(**NETWORK).fit(X[:120], Z[:120])
 POOLED = FITTED.fork().partial_fit(X, Y).decision_function(TEST)
@@ -145,7 +146,7 @@ def test_forgetting_everything_leaves_a_fork():
 
 
 def test_only_one_network_can_be_merged():
-    other = PILAEClassifier(**{**NETWORK, "head_width": 29}).fit(X[:120], Y[:120])
+    other = PILAEClassifier(**{**NETWORK, "head": SHLN(width=29)}).fit(X[:120], Y[:120])
     with pytest.raises(ValueError, match="another network"):
         FITTED.fork().merge(other)
     with pytest.raises(ValueError, match="not a fitted PILAEClassifier"):
@@ -172,7 +173,8 @@ def test_class_weights_given_as_a_dict():
     model = PILAEClassifier(**NETWORK, class_weight=weights).fit(X[:120], Y[:120])
     by_row = FITTED.fork().partial_fit(X, Y, sample_weight=np.array([2.0, 0.5, 1.0])[Y])
     fork = model.fork()
-    fork.head_.hidden, fork.network_ = by_row.head_.hidden, by_row.network_  # anchors do not depend on weights
+    head = replace(fork.head_, hidden=by_row.head_.hidden)  # anchors do not depend on weights
+    fork.fitted_ = replace(fork.fitted_, head=head, network=by_row.network_)
     same(fork.partial_fit(X, Y), by_row.decision_function(TEST))
 
 
@@ -327,7 +329,7 @@ def test_merging_is_refused_where_it_cannot_be_exact():
 
 
 @pytest.mark.parametrize("size", [1e9, 1e12])
-@pytest.mark.parametrize("params", [{"head": "ridge"}, {"head_width": 20, "head_activation": "relu"}])
+@pytest.mark.parametrize("params", [{"head": "ridge"}, {"head": SHLN(width=20, activation="relu")}])
 def test_forgetting_something_huge_warns_and_is_not_refused(params, size):
     model = PILAERegressor(depth=0, ridge=1e-4, **params).fit(X, Z)
     before = model.predict(TEST)
@@ -367,7 +369,7 @@ def test_a_column_whose_varying_rows_are_gone_does_not_come_back_as_noise():
 
 
 def test_nothing_of_single_rows_is_left_after_forget(tmp_path):
-    model = PILAERegressor(depth=0, head_width=20).fit(X, Z)
+    model = PILAERegressor(depth=0, head=SHLN(width=20)).fit(X, Z)
     coef = model.head_.output.coef.copy()
     model.forget(X[:5], Z[:5])
     assert not hasattr(model, "loo_predictions_")
@@ -384,10 +386,10 @@ def test_nothing_of_single_rows_is_left_after_forget(tmp_path):
 
 
 def test_probabilities_outlive_forgotten_rows():
-    model = PILAEClassifier(depth=0, head_width=20).fit(X, Y)
-    temperature = model.head_.calibrated(False).temperature
-    fresh = PILAEClassifier(depth=0, head_width=20).fit(X, Y).forget(X[:5], Y[:5])
-    assert fresh.head_.calibrated(False).temperature == temperature
+    model = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, Y)
+    temperature = model.head_.calibrated(model.fitted_.targets).temperature
+    fresh = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, Y).forget(X[:5], Y[:5])
+    assert fresh.head_.calibrated(fresh.fitted_.targets).temperature == temperature
     assert fresh.predict_proba(TEST).shape == (len(TEST), 3)
 
 

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     print(f"scikit-learn's digits: {len(X_train)} training rows, {len(X_test)} held out, {X.shape[1]} columns\n")
 
     start = time.perf_counter()
-    model = PILAEClassifier(depth=2, head_width=1000, verbose=1).fit(X_train, y_train)
+    model = PILAEClassifier(depth=2, head=SHLN(1000), verbose=1).fit(X_train, y_train)
     seconds = time.perf_counter() - start
 
     print(f"\n{'layer':<22}{'width':>7}{'rank in':>9}{'reconstruction error':>23}{'seconds':>10}")

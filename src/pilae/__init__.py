@@ -6,11 +6,13 @@ Pseudoinverse learning for stacked autoencoders (PILAE) as scikit-learn estimato
 from importlib import import_module
 
 from ._data.sources import scan_blocks, scan_csv, scan_parquet
+from ._estimators.autoencoder import PILAutoencoder
 from ._estimators.classifier import PILAEClassifier
 from ._estimators.images import ConvPILAE
 from ._estimators.pil import PILClassifier, PILRegressor
 from ._estimators.regressor import PILAERegressor
-from ._estimators.stack import PILAutoencoder, StackedPILAE
+from ._estimators.shln import SHLN
+from ._estimators.stack import StackedPILAE
 from ._estimators.stacking import stacked
 from .save import ModelFileError, load
 
@@ -27,6 +29,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "SHLN",
     "ConvPILAE",
     "ModelFileError",
     "PILAEClassifier",

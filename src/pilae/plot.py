@@ -10,15 +10,20 @@ FiltersDisplay.from_estimator(conv)             the filters of a patch layer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays import to_numpy
+from ._arrays import Array, to_numpy
 from ._base.extras import extra
 from ._engine.linalg import rank_cutoff
-from ._engine.loo import WidthPath
+from ._engine.widths import WidthPath
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 
@@ -26,15 +31,26 @@ COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 class _Display:
     """Drawing on an axis of the caller's or a new one; the axis stays in `ax_`, its figure in `figure_`."""
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: FigureBase
 
-    def _axis(self, ax: Any) -> Any:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         if ax is None:
             _, ax = extra("matplotlib.pyplot", "report", "A plot").subplots(layout="constrained")
-        ax.spines[["top", "right"]].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        self._draw(ax)
+        tidy(ax)
+        return self
+
+    def _draw(self, ax: Axes) -> None:
+        raise NotImplementedError
+
+
+def tidy(ax: Axes) -> None:
+    """Without a box, and with a legend where something has a label."""
+    ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False)
 
 
 @dataclass
@@ -52,7 +68,7 @@ class WidthPathDisplay(_Display):
     width: int
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Any = None) -> WidthPathDisplay:
+    def from_estimator(cls, model: BaseEstimator, *, ax: Axes | None = None) -> Self:
         """Draw the width path of a fitted `PILAEClassifier` or `PILAERegressor`.
 
         Examples
@@ -70,21 +86,19 @@ class WidthPathDisplay(_Display):
         if path is None:
             raise ValueError(
                 "This model has no width path: its width was given, or it has no hidden layer. Fit with "
-                "head_width='auto' to have one."
+                "head='shln' to have one."
             )
         return cls(path, int(model.head_.output.coef.shape[0])).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> WidthPathDisplay:
-        ax = self._axis(ax)
+    def _draw(self, ax: Axes) -> None:
         path = self.path
         finite = {f"{ridge:.1e}": errors for ridge, errors in path.errors.items() if np.isfinite(errors).all()}
         columns = path.first + np.arange(len(path.errors[path.ridge]))
         draw_width_path(ax, columns, finite, f"{path.ridge:.1e}", path.standard_errors, self.width)
-        return self
 
 
 def draw_width_path(
-    ax: Any, columns: np.ndarray, errors: dict[str, np.ndarray], ridge: str, spread: Any, width: int
+    ax: Axes, columns: np.ndarray, errors: dict[str, np.ndarray], ridge: str, spread: np.ndarray | None, width: int
 ) -> None:
     """Errors by ridge, that of the chosen one with its standard errors, and the chosen width; limits that show the part
     where widths differ."""
@@ -98,9 +112,7 @@ def draw_width_path(
     if ridge in errors:
         best = errors[ridge]
         ax.set_ylim(0.9 * best.min(), min(float(best.max()), 4 * float(best.min())) * 1.05)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error", xscale="log")
-    ax.legend(frameon=False)
 
 
 @dataclass
@@ -122,7 +134,7 @@ class DepthDisplay(_Display):
     chosen: int
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Any = None) -> DepthDisplay:
+    def from_estimator(cls, model: BaseEstimator, *, ax: Axes | None = None) -> Self:
         """Draw the search of a fitted `PILAEClassifier` or `PILAERegressor`."""
         check_is_fitted(model)
         if not model.search_:
@@ -132,22 +144,19 @@ class DepthDisplay(_Display):
         return cls.computed(model.search_).plot(ax=ax)
 
     @classmethod
-    def computed(cls, search: list[dict[str, Any]]) -> DepthDisplay:
+    def computed(cls, search: list[dict[str, Any]]) -> Self:
         """The values alone, nothing drawn: of a table like `search_`."""
         first = [row for row in search if row["round"] == 1]
         chosen = next(row["depth"] for row in search if row["chosen"])
         return cls([row["depth"] for row in first], [row["loss"] for row in first], chosen)
 
-    def plot(self, *, ax: Any = None) -> DepthDisplay:
-        ax = self._axis(ax)
+    def _draw(self, ax: Axes) -> None:
         depths, losses = np.asarray(self.depths), np.asarray(self.losses, dtype=float)
         ax.axvline(self.chosen, color=OTHER, ls=":", lw=2, label=f"depth chosen: {self.chosen}", zorder=0)
         ax.scatter(depths, losses, s=18, color=FAINT, label="candidates", zorder=2)
         each = np.unique(depths)
         ax.plot(each, [losses[depths == d].min() for d in each], color=COLOUR, label="best of each depth", zorder=1)
         ax.set(xlabel="autoencoder layers", ylabel="leave-one-out loss (first round)", xticks=each)
-        ax.legend(frameon=False)
-        return self
 
 
 @dataclass
@@ -167,28 +176,25 @@ class SpectrumDisplay(_Display):
     rank: int
 
     @classmethod
-    def from_data(cls, X: Any, *, ax: Any = None) -> SpectrumDisplay:
+    def from_data(cls, X: Array, *, ax: Axes | None = None) -> Self:
         """Draw the spectrum of a table or of features, held in memory."""
         X = np.asarray(X, dtype=float)
         return cls.computed(X.reshape(len(X), -1)).plot(ax=ax)
 
     @classmethod
-    def computed(cls, X: np.ndarray) -> SpectrumDisplay:
+    def computed(cls, X: np.ndarray) -> Self:
         """The values alone, nothing drawn."""
         s = np.linalg.svd(X, compute_uv=False)
         values = s / s[0] if s[0] > 0 else s
         cutoff = rank_cutoff(X.shape[1], gram=True)
         return cls(values, cutoff, int(np.sum(values > cutoff)))
 
-    def plot(self, *, ax: Any = None) -> SpectrumDisplay:
-        ax = self._axis(ax)
+    def _draw(self, ax: Axes) -> None:
         shown = np.maximum(self.values, 1e-17)
         ax.semilogy(np.arange(1, len(shown) + 1), shown, color=COLOUR)
         ax.axhline(self.cutoff, color=OTHER, ls="--", lw=1, label=f"counts as zero: rank {self.rank} of {len(shown)}")
         ax.set(xlabel="singular value", ylabel="relative to the largest")
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.legend(frameon=False)
-        return self
+        ax.locator_params(axis="x", integer=True)
 
 
 @dataclass
@@ -209,41 +215,40 @@ class CalibrationDisplay(_Display):
     error: float
 
     @classmethod
-    def from_estimator(cls, model: Any, X: Any, y: Any, *, bins: int = 10, ax: Any = None) -> CalibrationDisplay:
+    def from_estimator(
+        cls, model: BaseEstimator, X: Array, y: Array, *, bins: int = 10, ax: Axes | None = None
+    ) -> Self:
         """Draw the calibration of a fitted classifier on rows that it has not seen."""
         check_is_fitted(model)
         return cls.from_predictions(y, model.predict_proba(X), model.classes_, bins=bins, ax=ax)
 
     @classmethod
     def from_predictions(
-        cls, y: Any, probabilities: Any, classes: Any, *, bins: int = 10, ax: Any = None
-    ) -> CalibrationDisplay:
+        cls, y: Array, probabilities: Array, classes: Array, *, bins: int = 10, ax: Axes | None = None
+    ) -> Self:
         return cls.computed(y, probabilities, classes, bins=bins).plot(ax=ax)
 
     @classmethod
-    def computed(cls, y: Any, probabilities: Any, classes: Any, *, bins: int = 10) -> CalibrationDisplay:
+    def computed(cls, y: Array, probabilities: Array, classes: Array, *, bins: int = 10) -> Self:
         """The bins alone, nothing drawn: as many rows in each."""
         P = np.asarray(probabilities)
         confidence, right = P.max(axis=1), np.asarray(classes)[P.argmax(axis=1)] == np.asarray(y)
         edges = np.unique(np.quantile(confidence, np.linspace(0, 1, bins + 1)))
-        place = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, max(len(edges) - 2, 0))
-        count = np.bincount(place)
+        bin_of = np.clip(np.searchsorted(edges, confidence, side="right") - 1, 0, max(len(edges) - 2, 0))
+        count = np.bincount(bin_of)
         used = count > 0
-        mean, hits = (np.bincount(place, weights=v)[used] / count[used] for v in (confidence, right))
+        mean, hits = (np.bincount(bin_of, weights=v)[used] / count[used] for v in (confidence, right))
         weight = count[used] / len(P)
         return cls(mean, hits, weight, float(weight @ np.abs(mean - hits)))
 
-    def plot(self, *, ax: Any = None) -> CalibrationDisplay:
-        ax = self._axis(ax)
+    def _draw(self, ax: Axes) -> None:
         low = min(float(self.confidence.min()), float(self.accuracy.min()), 0.9)
         ax.plot([low, 1], [low, 1], color=FAINT, lw=1, label="as often as it says")
         ax.plot(self.confidence, self.accuracy, "o-", color=COLOUR, label=f"mean distance {self.error:.3f}")
         ax.set(xlabel="probability of the predicted class", ylabel="share of right predictions")
-        ax.legend(frameon=False)
-        return self
 
 
-def filters_of(model: Any, branch: int = 0) -> np.ndarray:
+def filters_of(model: BaseEstimator, branch: int = 0) -> np.ndarray:
     """The first patch layer's filters of a fitted `ConvPILAE` as images from 0 to 1, gray or with three channels."""
     check_is_fitted(model)
     layer = model.branches_[branch].layers[0]
@@ -267,12 +272,11 @@ class FiltersDisplay(_Display):
     filters: np.ndarray
 
     @classmethod
-    def from_estimator(cls, model: Any, *, branch: int = 0, count: int = 64, ax: Any = None) -> FiltersDisplay:
+    def from_estimator(cls, model: BaseEstimator, *, branch: int = 0, count: int = 64, ax: Axes | None = None) -> Self:
         """Draw the first filters of a fitted `ConvPILAE`."""
         return cls(filters_of(model, branch)[:count]).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> FiltersDisplay:
-        ax = self._axis(ax)
+    def _draw(self, ax: Axes) -> None:
         columns = int(np.ceil(len(self.filters) ** 0.5))
         n, h, w = self.filters.shape[:3]
         sheet = np.ones((-(-n // columns) * (h + 1) + 1, columns * (w + 1) + 1, *self.filters.shape[3:]))
@@ -281,4 +285,3 @@ class FiltersDisplay(_Display):
             sheet[top : top + h, left : left + w] = each
         ax.imshow(sheet, cmap="gray", vmin=0, vmax=1)
         ax.set_axis_off()
-        return self

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from pilae import ConvPILAE, PILAEClassifier
+from pilae import SHLN, ConvPILAE, PILAEClassifier
 from studies.data import from_folder
 from studies.measure import peak_megabytes
 from studies.store import run_cases
@@ -23,11 +23,7 @@ SETS = ("mnist", "fashion_mnist", "svhn_gray", "cifar10")
 SMALL = {"depth": 0, "head": "ridge", "input_scaling": "none"}
 LARGE = {
     "depth": 0,
-    "head_width": 30_000,
-    "head_activation": "relu2",
-    "head_encoder_ridge": 10.0,
-    "head_anchors": "rows",
-    "direct_links": False,
+    "head": SHLN(30_000, encoder_ridge=10.0, anchors="rows", direct_links=False, activation="relu2"),
     "input_scaling": "standard",
     "keep_statistics": False,
 }

@@ -6,58 +6,71 @@ leave-one-out on training rows, which is what a choice may look at.
 
 from collections.abc import Callable
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier, PILAutoencoder
 from studies.data import images
 from studies.measure import seconds_of
 from studies.paper.setting import QUICK, ROWS
 from studies.store import checksum
 
-BASE = {"width": [705, 634], "head_width": 500 if QUICK else 2000, "random_state": 0}
+WIDTH = 500 if QUICK else 2000
+"""Of the SHLN."""
 
 CHANGES: dict[str, dict[str, dict]] = {
     "": {"base: rows, gain (4, 1), tied, encoder ridge 1e-3, spread anchors, SHLN": {}},
     "encoder": {
         "truncated singular directions, 650-585 (MNIST has rank below 705)": {
-            "encoder": "truncated",
+            "layer__encoder": "truncated",
             "width": [650, 585],
         },
         "rows, 650-585": {"width": [650, 585]},
     },
     "gain": {
-        "none: pre-activations as they come": {"gain": None},
-        "(1, 1)": {"gain": (1, 1)},
-        "(4, 2)": {"gain": (4, 2)},
-        "(4, 4)": {"gain": (4, 4)},
+        "none: pre-activations as they come": {"layer__gain": None},
+        "(1, 1)": {"layer__gain": (1, 1)},
+        "(4, 2)": {"layer__gain": (4, 2)},
+        "(4, 4)": {"layer__gain": (4, 4)},
     },
-    "tying": {"not tied: features of the pseudoinverse encoder": {"tied": False}},
-    "encoder ridge (layers)": {
-        f"{ridge:g}": {"encoder_ridge": ridge, "head_encoder_ridge": 1e-6} for ridge in (0, 1e-6, 1e-1, 10.0)
-    },
-    "anchors": {"the first rows": {"anchors": "first"}},
+    "tying": {"not tied: features of the pseudoinverse encoder": {"layer__tied": False}},
+    "encoder ridge (layers)": {f"{ridge:g}": {"layer__encoder_ridge": ridge} for ridge in (0, 1e-6, 1e-1, 10.0)},
+    "anchors": {"the first rows": {"layer__anchors": "first"}},
     "head": {
-        "pairs of anchors": {"head_anchors": "pairs"},
-        "pairs, head encoder ridge 1e-2": {"head_anchors": "pairs", "head_encoder_ridge": 1e-2},
+        "pairs of anchors": {"head__anchors": "pairs"},
+        "pairs, head encoder ridge 1e-2": {"head__anchors": "pairs", "head__encoder_ridge": 1e-2},
         "ridge on the features, no SHLN": {"head": "ridge"},
         "softmax": {"head": "softmax"},
     },
     "depth": {f"{depth} layer{'s' * (depth != 1)}": {"width": ("decay", 0.9), "depth": depth} for depth in range(6)},
     "the paper to the letter": {
         "first rows, no ridge, no gain, SHLN": {
-            "anchors": "first",
-            "encoder_ridge": 0,
-            "gain": None,
-            "head_encoder_ridge": 1e-6,
+            "layer__anchors": "first",
+            "layer__encoder_ridge": 0,
+            "layer__gain": None,
         },
-        "the same, softmax": {"anchors": "first", "encoder_ridge": 0, "gain": None, "head": "softmax"},
-        "truncated, 650-585, no gain, SHLN": {"encoder": "truncated", "gain": None, "width": [650, 585]},
+        "the same, softmax": {
+            "layer__anchors": "first",
+            "layer__encoder_ridge": 0,
+            "layer__gain": None,
+            "head": "softmax",
+        },
+        "truncated, 650-585, no gain, SHLN": {
+            "layer__encoder": "truncated",
+            "layer__gain": None,
+            "width": [650, 585],
+        },
         "ridge of eq (3) in the output": {"ridge": "guo2003"},
     },
 }
 
 
+def network(changes: dict) -> PILAEClassifier:
+    """The base with some parameters changed, those of its layers and of its head one by one."""
+    base = PILAEClassifier(width=[705, 634], layer=PILAutoencoder(), head=SHLN(WIDTH), random_state=0)
+    return base.set_params(**changes)
+
+
 def measured(name: str, changes: dict) -> dict:
     split = images(name, rows=ROWS)
-    model = PILAEClassifier(**(BASE | changes))
+    model = network(changes)
     seconds, _ = seconds_of(lambda: model.fit(split.X, split.y))
     return {
         "accuracy": model.score(split.X_test, split.y_test),

@@ -10,21 +10,21 @@ from statistics import mean, stdev
 
 import torch
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 from studies.data import Split, images
 from studies.measure import describe, seconds_of, times_of
 from studies.paper import bp
 from studies.paper.setting import RUN
-from studies.paper.table3 import HEADS, widths
+from studies.paper.table3 import HEADS, NEURONS, widths
 from studies.store import write
 
 SEEDS = (0, 1, 2)
 
 
-def pilae(split: Split, params: dict) -> dict:
+def pilae(split: Split, head: SHLN) -> dict:
     """The best of three fits after a first one; the ridge is found by leave-one-out."""
     X, X_test = (torch.as_tensor(rows, device="cuda") for rows in (split.X, split.X_test))
-    model = PILAEClassifier(width=widths(X.shape[1]), random_state=0, **params)
+    model = PILAEClassifier(width=widths(X.shape[1]), head=head, random_state=0)
     seconds = min(times_of(lambda: model.fit(X, split.y), 4, torch.cuda.synchronize)[1:])
     return {"accuracy": model.score(X_test, split.y_test), "seconds": seconds}
 
@@ -37,12 +37,12 @@ def back_propagation(split: Split, target: float) -> dict:
     found: dict = {"greedy": [], "softmax": [], "SHLN": []}
     for seed in SEEDS:
         stack = bp.greedy(X, y, hidden, seed)
-        model = PILAEClassifier(depth=0, input_scaling="none", random_state=0, **HEADS["SHLN"])
+        model = PILAEClassifier(depth=0, head=HEADS["SHLN"], input_scaling="none", random_state=0)
         F, F_test = stack(X), stack(X_test)
         seconds, _ = seconds_of(lambda model=model, F=F: model.fit(F, split.y), torch.cuda.synchronize)
         accuracy = model.score(F_test, split.y_test)
         found["greedy"].append({"accuracy": accuracy, "seconds": stack.seconds + seconds})
-        for head, widths_ in (("softmax", hidden), ("SHLN", [*hidden, HEADS["SHLN"]["head_width"]])):
+        for head, widths_ in (("softmax", hidden), ("SHLN", [*hidden, NEURONS])):
             curve = bp.classifier(X, y, X_test, y_test, widths_, seed, bp.IMAGES)
             found[head].append(curve.summary() | {"seconds_to_pilae": curve.seconds_to(target)})
     return found

@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 from studies.data import images
 from studies.measure import seconds_of
 from studies.paper.setting import QUICK, ROWS
 from studies.store import checksum
 
 PIECES = 10
-PARAMS = {"width": [705, 634], "head_width": 1000 if QUICK else 4000, "ridge": 1e-3, "random_state": 0}
+PARAMS = {"width": [705, 634], "head": SHLN(1000 if QUICK else 4000), "ridge": 1e-3, "random_state": 0}
 
 
 def measured(update: str) -> dict:

@@ -14,7 +14,7 @@ from statistics import mean
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from pilae import PILAEClassifier, datasets
+from pilae import SHLN, PILAEClassifier, datasets
 from studies import data
 from studies.data import Split
 from studies.measure import seconds_of, times_of
@@ -43,31 +43,34 @@ def folds(name: str) -> Iterator[Split]:
         yield Split(X.astype(np.float32), y, X_test.astype(np.float32), y_test)
 
 
+def network(**params: object) -> PILAEClassifier:
+    """A single hidden layer; what is said of its neurons is "head__name"."""
+    return PILAEClassifier(depth=0, head=SHLN(), random_state=0).set_params(**params)
+
+
 def searched(split: Split) -> tuple[PILAEClassifier, dict]:
     """The network that leave-one-out finds, and what it found as arguments.
 
     Direct links and a head without hidden neurons are not the paper's network: where the search would take the latter,
     the best with neurons stands in.
     """
-    model = PILAEClassifier(max_depth=0, direct_links=False, random_state=0).fit(split.X, split.y)
+    model = PILAEClassifier(max_depth=0, head=SHLN(direct_links=False), random_state=0).fit(split.X, split.y)
     hidden = [row for row in model.search_ if row["head"] == "shln"]
     chosen = [row for row in hidden if row["chosen"]]
     row = chosen[0] if chosen else min(hidden, key=lambda row: row["loss"])
     found = {
-        "depth": 0,
         "input_scaling": row["input_scaling"],
-        "head_encoder_ridge": row["encoder_ridge"],
-        "head_anchors": row["neurons"],
-        "head_activation": row["activation"],
-        "random_state": 0,
+        "head__encoder_ridge": row["encoder_ridge"],
+        "head__anchors": row["neurons"],
+        "head__activation": row["activation"],
     }
-    return (model if chosen else PILAEClassifier(**found).fit(split.X, split.y)), found
+    return (model if chosen else network(**found).fit(split.X, split.y)), found
 
 
 def with_width(split: Split, params: dict, width: int) -> float:
     """Test accuracy at another width, the ridge found by leave-one-out."""
     width = min(width, len(np.unique(split.X, axis=0)) - 1)  # neurons are made from distinct rows
-    return PILAEClassifier(**params, head_width=width).fit(split.X, split.y).score(split.X_test, split.y_test)
+    return network(**params, head__width=width).fit(split.X, split.y).score(split.X_test, split.y_test)
 
 
 def back_propagation(split: Split, width: int, target: float, seed: int) -> dict:
@@ -85,7 +88,7 @@ def measured(name: str, paper_name: str | None) -> dict:
         models.append(model)
         search.append(seconds)
         params.append(found)
-        again = PILAEClassifier(**params[-1], head_width=model.head_width_, ridge=model.ridge_)
+        again = network(**found, head__width=model.head_width_, ridge=model.ridge_)
         alone.append(min(times_of(lambda m=again, split=split: m.fit(split.X, split.y), REPEATS)))
     accuracies = [m.score(s.X_test, s.y_test) for m, s in zip(models, splits, strict=True)]
     result = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 from studies.data import Split, images
 from studies.measure import seconds_of
 from studies.paper import bp
@@ -18,10 +18,10 @@ from studies.paper.paper import DATA, PARTS, TABLE_3
 from studies.paper.setting import QUICK, ROWS, SEEDS
 from studies.store import checksum
 
-HEADS = {
-    "softmax": {"head": "softmax"},
-    "SHLN": {"head": "shln", "head_width": 1000 if QUICK else 4000, "head_encoder_ridge": 1e-6},
-}
+NEURONS = 1000 if QUICK else 4000
+"""Of the SHLN."""
+
+HEADS = {"softmax": "softmax", "SHLN": SHLN(NEURONS, encoder_ridge=1e-6)}
 
 RULE = bp.Saturation(patience=2, least=5e-4, epochs=5, updates=0) if QUICK else bp.IMAGES
 QUICK_SETS = ("mnist", "fashion_mnist")
@@ -39,7 +39,7 @@ def widths(d: int) -> list[int]:
 
 def pilae(split: Split, head: str) -> dict:
     """PILAE, all choices left to leave-one-out but the structure."""
-    model = PILAEClassifier(width=widths(split.X.shape[1]), random_state=0, **HEADS[head])
+    model = PILAEClassifier(width=widths(split.X.shape[1]), head=HEADS[head], random_state=0)
     seconds, _ = seconds_of(lambda: model.fit(split.X, split.y))
     return {"accuracy": model.score(split.X_test, split.y_test), "seconds": seconds}
 
@@ -57,14 +57,14 @@ def greedy(split: Split, seed: int, activation: str) -> dict:
         "heads": {},
     }
     for name, head in HEADS.items():
-        model = PILAEClassifier(depth=0, input_scaling="none", random_state=0, **head)
+        model = PILAEClassifier(depth=0, head=head, input_scaling="none", random_state=0)
         seconds, _ = seconds_of(lambda model=model: model.fit(F, split.y))
         result["heads"][name] = {"accuracy": model.score(F_test, split.y_test), "seconds": seconds}
     return result
 
 
 def end_to_end(split: Split, seed: int, head: str, targets: dict[str, float]) -> dict:
-    hidden = widths(split.X.shape[1]) + ([] if head == "softmax" else [HEADS[head]["head_width"]])
+    hidden = widths(split.X.shape[1]) + ([] if head == "softmax" else [NEURONS])
     curve = bp.classifier(*bp.tensors(*split), hidden, seed, RULE)
     times = {name: curve.seconds_to(target) for name, target in targets.items()}
     return curve.summary() | {"seconds_to_accuracy_of": times, "test": curve.test, "epoch_seconds": curve.seconds}

@@ -11,14 +11,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pilae import PILAEClassifier, scan_blocks
+from pilae import SHLN, PILAEClassifier, PILAutoencoder, scan_blocks
 from pilae._data.stream import Stream
 from studies.data import images
 from studies.measure import describe, seconds_of, times_of
 from studies.store import results_of, write
 
-PAPER = {"width": [705, 634], "encoder_ridge": 1e-3, "ridge": 1e-3, "random_state": 0}
-STREAMED = {"depth": 0, "head_width": 256, "encoder_ridge": 1.0, "ridge": 1e-3, "random_state": 0, "device": "cuda"}
+
+def network(width: list[int], neurons: int, device: str | None = None) -> PILAEClassifier:
+    """Layers of these widths under an SHLN, with every ridge given."""
+    layer, head = PILAutoencoder(encoder_ridge=1e-3), SHLN(neurons, encoder_ridge=1e-3)
+    return PILAEClassifier(width=width, layer=layer, head=head, ridge=1e-3, device=device, random_state=0)
 
 
 def best(function, times: int) -> float:
@@ -48,11 +51,8 @@ def paper_network(width: int, times: int = 5) -> dict:
     X, y, X_test, y_test = images("mnist")
     there, there_test = torch.asarray(X, device="cuda"), torch.asarray(X_test, device="cuda")
     result = {}
-    for name, rows, test, params in (
-        ("on the card", there, there_test, PAPER),
-        ("from NumPy", X, X_test, PAPER | {"device": "cuda"}),
-    ):
-        model = PILAEClassifier(head_width=width, **params)
+    for name, rows, test, device in (("on the card", there, there_test, None), ("from NumPy", X, X_test, "cuda")):
+        model = network([705, 634], width, device)
         seconds = best(lambda model=model, rows=rows: model.fit(rows, y), times)
         result[name] = {"milliseconds": 1e3 * seconds, "test_accuracy": model.score(test, y_test)}
     return result
@@ -64,9 +64,8 @@ def agreement() -> dict:
 
     X, y, X_test, _ = images("mnist", "float64")
     X, y, X_test = X[:10_000], y[:10_000], X_test[:2000]
-    params = PAPER | {"width": [300, 200], "head_width": 1000}
-    here = PILAEClassifier(**params).fit(X, y).decision_function(X_test)
-    there = PILAEClassifier(**params).fit(torch.asarray(X, device="cuda"), y)
+    here = network([300, 200], 1000).fit(X, y).decision_function(X_test)
+    there = network([300, 200], 1000).fit(torch.asarray(X, device="cuda"), y)
     found = there.decision_function(torch.asarray(X_test, device="cuda")).cpu().numpy()
     return {"largest relative difference": float(np.abs(found - here).max() / np.abs(here).max())}
 
@@ -85,7 +84,9 @@ def streamed(copy_rate: float, repeats: int = 10) -> dict:
             for start in range(0, len(X), 10**6):
                 yield X[start : start + 10**6], y[start : start + 10**6]
 
-    model, size, rates = PILAEClassifier(**STREAMED), repeats * X.nbytes / 1e9, {}
+    head = SHLN(256, encoder_ridge=1.0)
+    model = PILAEClassifier(depth=0, head=head, ridge=1e-3, device="cuda", random_state=0)
+    size, rates = repeats * X.nbytes / 1e9, {}
     total = Stream.total
 
     def timed(self, make, add, label, width=0):  # the passes that copy all rows to the card

@@ -10,12 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from pilae import PILAEClassifier
+from pilae import SHLN, PILAEClassifier
 from studies.data import images
 from studies.measure import beside_products, peak_megabytes, seconds_of
 from studies.store import run_cases
 
-NETWORK = {"width": [705, 634], "head_width": 4000}
+NETWORK = {"width": [705, 634], "head": SHLN(4000)}
 SOFTMAX = {"width": [705, 634], "head": "softmax"}
 CASES = {
     "mnist, SHLN 4,000, float32": ("mnist", "float32", NETWORK),
@@ -41,10 +41,12 @@ def fit_case(name: str, dtype: str, params: dict) -> dict:
             random_state=0,
             depth=found["depth"],
             input_scaling=found["input_scaling"],
-            head_encoder_ridge=found["encoder_ridge"],
-            head_anchors=found["neurons"],
-            head_activation=found["activation"],
-            direct_links=found["direct"],
+            head=SHLN(
+                encoder_ridge=found["encoder_ridge"],
+                anchors=found["neurons"],
+                activation=found["activation"],
+                direct_links=found["direct"],
+            ),
         )
         given, _ = seconds_of(lambda: network.fit(X, y))
     probabilities = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None

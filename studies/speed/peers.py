@@ -19,17 +19,25 @@ from studies.data import from_folder, pixels
 from studies.measure import beside_products, peak_megabytes
 from studies.store import run_cases
 
-DEEP = {"depth": 2, "head_activation": "relu2", "head_encoder_ridge": 0.01, "ridge": 1e-4, "input_scaling": "none"}
+DEEP = {"depth": 2, "head__activation": "relu2", "head__encoder_ridge": 0.01, "ridge": 1e-4, "input_scaling": "none"}
 """The kind of structure that `PILAEClassifier()` finds on MNIST by leave-one-out, with the width given."""
 
-SHALLOW = {"depth": 0, "head_anchors": "pairs", "head_activation": "relu2", "head_encoder_ridge": np.inf, "ridge": 1e-4}
+SHALLOW = {
+    "depth": 0,
+    "head__anchors": "pairs",
+    "head__activation": "relu2",
+    "head__encoder_ridge": np.inf,
+    "ridge": 1e-4,
+    "input_scaling": "none",
+}
 
 
 def pilae(**params):
     def fit(X, y):
-        from pilae import PILAEClassifier
+        from pilae import SHLN, PILAEClassifier, PILAutoencoder
 
-        return PILAEClassifier(**params).fit(X, y).predict
+        model = PILAEClassifier(layer=PILAutoencoder(), head=SHLN(), random_state=0).set_params(**params)
+        return model.fit(X, y).predict
 
     return fit
 
@@ -99,14 +107,14 @@ def swim(X, y):
 
 
 METHODS = {
-    "pilae: depth 0, 2,000 pairs": pilae(head_width=2000, input_scaling="none", random_state=0, **SHALLOW),
-    "pilae: depth 2, 3,000 neurons": pilae(head_width=3000, random_state=0, **DEEP),
-    "pilae: depth 2, 4,000 neurons": pilae(head_width=4000, random_state=0, **DEEP),
-    "pilae: depth 2, 5,000 neurons": pilae(head_width=5000, random_state=0, **DEEP),
+    "pilae: depth 0, 2,000 pairs": pilae(head__width=2000, **SHALLOW),
+    "pilae: depth 2, 3,000 neurons": pilae(head__width=3000, **DEEP),
+    "pilae: depth 2, 4,000 neurons": pilae(head__width=4000, **DEEP),
+    "pilae: depth 2, 5,000 neurons": pilae(head__width=5000, **DEEP),
     "pilae: the paper's 784-705-634, head 4,000, ridge given": pilae(
-        width=[705, 634], head_width=4000, encoder_ridge=1e-3, ridge=1e-3, random_state=0
+        width=[705, 634], layer__encoder_ridge=1e-3, head__width=4000, head__encoder_ridge=1e-3, ridge=1e-3
     ),
-    "pilae: no argument": pilae(random_state=0),
+    "pilae: no argument": pilae(),
     "PyTorch back-propagation 784-705-634-10, Adam": None,
     "hpelm 5,000, single precision": hpelm,
     "scikit-elm 5,000": scikit_learn(_scikit_elm),

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pilae import PILAEClassifier, scan_blocks
+from pilae import SHLN, PILAEClassifier, scan_blocks
 from studies.measure import gemm_seconds, seconds_of, times_of
 from studies.store import run_cases
 
 COLUMNS = 100
 SIZES = (100_000, 1_000_000, 10_000_000)
 LARGE = 50_000_000
-NETWORK = {"depth": 0, "head_width": 256, "ridge": 1e-3, "random_state": 0}
+NETWORK = {"depth": 0, "head": SHLN(256), "ridge": 1e-3, "random_state": 0}
 BLOCK = 100_000
 FOLDER = Path(tempfile.gettempdir()) / "pilae_scale"
 

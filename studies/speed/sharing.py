@@ -26,6 +26,7 @@ from sklearn.datasets import load_iris
 
 from studies.data import first_rows
 from studies.measure import describe
+from studies.speed.against import with_head
 from studies.store import read, results_of, write
 
 SIDE_BY_SIDE = 8
@@ -37,7 +38,7 @@ def paper(rows: int) -> Callable[[], object]:
     from pilae import PILAEClassifier
 
     X, y = first_rows("mnist", rows, 784, 10)
-    return lambda: PILAEClassifier(width=[705, 634], head_width=4000, random_state=0).fit(X, y)
+    return lambda: with_head(PILAEClassifier, 4000, width=[705, 634], random_state=0).fit(X, y)
 
 
 def iris() -> Callable[[], object]:
@@ -59,7 +60,7 @@ def one_row() -> Callable[[], object]:
     from pilae import PILAEClassifier
 
     X, y = first_rows("mnist", 5000, 784, 10)
-    model = PILAEClassifier(width=[705, 634], head_width=4000, ridge=1e-3, random_state=0).fit(X, y)
+    model = with_head(PILAEClassifier, 4000, width=[705, 634], ridge=1e-3, random_state=0).fit(X, y)
     return lambda: [model.predict(X[:1]) for _ in range(100)]
 
 

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 from sklearn.datasets import make_friedman1
 
-from pilae import PILAEClassifier, PILAERegressor
+from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder
 from studies.data import images
 from studies.measure import describe, seconds_of
 from studies.store import read, results_of, write
@@ -62,7 +62,8 @@ def sparse() -> dict:
     X, y, X_test, y_test = images("mnist")
     found = []
     for l1 in (0.0, 0.004, 0.007, 0.01):
-        network = PILAEClassifier(depth=2, head_width=4000, ridge=1e-3, decoder_l1=l1, random_state=0)
+        layer = PILAutoencoder(decoder_l1=l1)
+        network = PILAEClassifier(depth=2, layer=layer, head=SHLN(4000), ridge=1e-3, random_state=0)
         seconds, model = seconds_of(lambda network=network: network.fit(X, y))
         found.append(
             {

@@ -29,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 
 import pilae
 from pilae import (
+    SHLN,
     ConvPILAE,
     PILAEClassifier,
     PILAERegressor,
@@ -244,7 +245,7 @@ def regressor_of_two_outputs(folder: Path) -> Answer:
 @case()
 def classifier_of_given_widths(folder: Path) -> Answer:
     X, y = digits()
-    return told(PILAEClassifier(width=[40, 30], head_width=50, ridge=1e-2).fit(X, y), X)
+    return told(PILAEClassifier(width=[40, 30], ridge=1e-2, head=SHLN(width=50)).fit(X, y), X)
 
 
 @case()
@@ -274,7 +275,7 @@ def head_of_scikit_learn(folder: Path) -> Answer:
 def multilabel(folder: Path) -> Answer:
     X, Z = made()
     y = (Z > 1.0).astype(int)
-    network = {"width": [5], "head_width": 30, "ridge": 1e-2}
+    network = {"width": [5], "ridge": 1e-2, "head": SHLN(width=30)}
     return told(PILAEClassifier(**network).fit(X, y), X)
 
 
@@ -293,7 +294,7 @@ def probabilities_by_a_map(folder: Path) -> Answer:
     rng = np.random.RandomState(3)
     far = Z[:, 0] + rng.randint(-40, 40, 1200) / 8 > 6
     y = np.where(far, 2, (X[:, 1] + rng.randint(-40, 40, 1200) / 16 > 1.5).astype(int))
-    model = PILAEClassifier(width=[5], head_width=40, ridge=1e-2).fit(X, y)
+    model = PILAEClassifier(width=[5], ridge=1e-2, head=SHLN(width=40)).fit(X, y)
     torn = [26, 138, 157, 158, 176, 550, 596, 713, 925, 930, 1027]
     return told(model, X) | {"torn": model.predict_proba(X[torn])}
 
@@ -301,30 +302,38 @@ def probabilities_by_a_map(folder: Path) -> Answer:
 @case()
 def skip_and_branches(folder: Path) -> Answer:
     X, Z = made()
-    network = {"width": [5, 4], "head_width": 30, "ridge": 1e-2}
+    network = {"width": [5, 4], "ridge": 1e-2, "head": SHLN(width=30)}
+    linked = SHLN(width=30, direct_links=True)
     return each(
         skip=told(PILAERegressor(skip=True, **network).fit(X, Z[:, 0]), X),
         branches=told(PILAERegressor(branches=3, **network).fit(X, Z[:, 0]), X),
-        both=told(PILAERegressor(branches=2, skip=True, direct_links=True, **network).fit(X, Z[:, 0]), X),
+        both=told(PILAERegressor(**network | {"branches": 2, "skip": True, "head": linked}).fit(X, Z[:, 0]), X),
     )
 
 
 @case()
 def encoder_truncated(folder: Path) -> Answer:
     X, y = digits()
-    return told(PILAEClassifier(encoder="truncated", width=[30, 20], head_width=40, ridge=1e-2).fit(X, y), X)
+    return told(
+        PILAEClassifier(width=[30, 20], ridge=1e-2, layer=PILAutoencoder(encoder="truncated"), head=SHLN(width=40)).fit(
+            X, y
+        ),
+        X,
+    )
 
 
 @case()
 def not_tied(folder: Path) -> Answer:
     X, Z = made()
-    return told(PILAERegressor(tied=False, width=[5, 4], head_width=30, ridge=1e-2).fit(X, Z), X)
+    return told(
+        PILAERegressor(width=[5, 4], ridge=1e-2, layer=PILAutoencoder(tied=False), head=SHLN(width=30)).fit(X, Z), X
+    )
 
 
 @case(condition=1e8)
 def sparse_decoder(folder: Path) -> Answer:
     X, y = digits()
-    model = PILAEClassifier(decoder_l1=0.05, width=[20], head="ridge", ridge=1e-2).fit(X, y)
+    model = PILAEClassifier(width=[20], head="ridge", ridge=1e-2, layer=PILAutoencoder(decoder_l1=0.05)).fit(X, y)
     return told(model, X) | {"density": model.layers_[0].density}
 
 
@@ -333,14 +342,14 @@ def loss_robust(folder: Path) -> Answer:
     X, Z = made()
     y = Z[:, 0].copy()
     y[::15] += 40.0
-    model = PILAERegressor(loss="robust", width=[5], head_width=30, ridge=1e-2).fit(X, y)
+    model = PILAERegressor(loss="robust", width=[5], ridge=1e-2, head=SHLN(width=30)).fit(X, y)
     return told(model, X) | {"row_weights_": model.row_weights_}
 
 
 @case()
 def growth_by_rank(folder: Path) -> Answer:
     X, Z = made(60, 12)
-    network = {"width": "decay", "head_width": 15, "ridge": 1e-2, "max_depth": 3}
+    network = {"width": "decay", "ridge": 1e-2, "max_depth": 3, "head": SHLN(width=15)}
     return each(
         rank=told(PILAERegressor(growth="rank", **network).fit(X, Z[:, 0]), X),
         number=told(PILAERegressor(growth=0.9, **network).fit(X, Z[:, 0]), X),
@@ -350,13 +359,13 @@ def growth_by_rank(folder: Path) -> Answer:
 @case()
 def ridge_of_2003(folder: Path) -> Answer:
     X, y = iris()
-    return told(PILAEClassifier(depth=0, head_width=20, ridge="guo2003").fit(X, y), X)
+    return told(PILAEClassifier(depth=0, ridge="guo2003", head=SHLN(width=20)).fit(X, y), X)
 
 
 @case()
 def head_width_by_formula(folder: Path) -> Answer:
     X, Z = made()
-    return told(PILAERegressor(depth=0, head_width="formula", ridge=1e-2).fit(X, Z[:, 0]), X)
+    return told(PILAERegressor(depth=0, ridge=1e-2, head=SHLN(width="formula")).fit(X, Z[:, 0]), X)
 
 
 @case(condition=1e8)
@@ -372,7 +381,12 @@ def anchors_first(folder: Path) -> Answer:
     """And the paper's gain and pre-activations, on few rows."""
     X, y = iris()
     order = np.arange(150).reshape(3, 50).T.reshape(-1)
-    network = {"anchors": "first", "gain": None, "encoder_ridge": 1e-2, "width": [4], "head_width": 12, "ridge": 1e-2}
+    network = {
+        "width": [4],
+        "ridge": 1e-2,
+        "layer": PILAutoencoder(anchors="first", gain=None, encoder_ridge=1e-2),
+        "head": SHLN(width=12, encoder_ridge=1e-2),
+    }
     return told(PILAEClassifier(**network).fit(X[order], y[order]), X)
 
 
@@ -387,7 +401,7 @@ def width_rules(folder: Path) -> Answer:
 @case()
 def input_scalings(folder: Path) -> Answer:
     X, y = wine()
-    network = {"width": [6], "head_width": 20, "ridge": 1e-2}
+    network = {"width": [6], "ridge": 1e-2, "head": SHLN(width=20)}
     scalings = ("auto", "none", "standard", "asinh")
     models = {name: PILAEClassifier(input_scaling=name, **network).fit(X, y) for name in scalings}
     return each(**{name: told(model, X) for name, model in models.items()})
@@ -396,21 +410,24 @@ def input_scalings(folder: Path) -> Answer:
 @case()
 def head_options(folder: Path) -> Answer:
     X, y = wine()
-    network = {"depth": 0, "head_width": 20, "ridge": 1e-2, "random_state": 5}
-    options = {
-        "pairs": {"head_anchors": "pairs", "head_activation": "sigmoid"},
-        "direct": {"direct_links": True, "head_encoder_ridge": 0.1},
-        "rows": {"encoder_ridge": np.inf, "head_activation": "relu2"},
+    network = {"depth": 0, "ridge": 1e-2, "random_state": 5}
+    heads = {
+        "pairs": SHLN(width=20, anchors="pairs", activation="sigmoid"),
+        "direct": SHLN(width=20, direct_links=True, encoder_ridge=0.1),
+        "rows": SHLN(width=20, activation="relu2", encoder_ridge=np.inf),
     }
-    return each(**{name: told(PILAEClassifier(**network, **given).fit(X, y), X) for name, given in options.items()})
+    return each(**{name: told(PILAEClassifier(head=head, **network).fit(X, y), X) for name, head in heads.items()})
 
 
 @case()
 def every_activation(folder: Path) -> Answer:
     X, Z = made(120)
     names = ("sigmoid", "tanh", "relu", "relu2", "sin", "softplus", "swish", "gelu", "linear")
-    network = {"width": [5], "head_width": 15, "ridge": 1e-1}
-    models = {name: PILAERegressor(activation=name, head_activation=name, **network) for name in names}
+    network = {"width": [5], "ridge": 1e-1}
+    models = {
+        name: PILAERegressor(layer=PILAutoencoder(activation=name), head=SHLN(15, activation=name), **network)
+        for name in names
+    }
     return each(**{name: said(model.fit(X, Z[:, 0]), some(X), methods=("predict",)) for name, model in models.items()})
 
 
@@ -418,18 +435,23 @@ def every_activation(folder: Path) -> Answer:
 def search_in_two_rounds(folder: Path) -> Answer:
     """Enough rows for a second round; narrow, so that it is quick."""
     X, Z = made(3000, 4)
-    return told(PILAERegressor(max_depth=1, head_width=60).fit(X, Z[:, 0]), X)
+    return told(PILAERegressor(max_depth=1, head=SHLN(width=60)).fit(X, Z[:, 0]), X)
 
 
 @case(condition=1e6)
 def more_columns_than_rows(folder: Path) -> Answer:
     X, y = digits()
     wide = np.concatenate([X[:50], X[50:100] * 0.5], axis=1)  # 128 columns
-    network = {"width": [20], "head_width": 12, "ridge": 1e-2, "encoder_ridge": 1e-2}
+    network = {
+        "width": [20],
+        "ridge": 1e-2,
+        "layer": PILAutoencoder(encoder_ridge=1e-2),
+        "head": SHLN(width=12, encoder_ridge=1e-2),
+    }
     return each(
         classifier=told(PILAEClassifier(**network).fit(wide, y[:50]), wide),
-        exact=told(StackedPILAE(width=[10], encoder_ridge=0).fit(wide), wide),
-        truncated=told(StackedPILAE(width=[10], encoder="truncated").fit(wide), wide),
+        exact=told(StackedPILAE(width=[10], layer=PILAutoencoder(encoder_ridge=0)).fit(wide), wide),
+        truncated=told(StackedPILAE(width=[10], layer=PILAutoencoder(encoder="truncated")).fit(wide), wide),
     )
 
 
@@ -438,12 +460,20 @@ def exact_pseudoinverse(folder: Path) -> Answer:
     """encoder_ridge 0, also where columns repeat, which asks for an exact rank."""
     X, Z = made()
     again = np.concatenate([X, X[:, :2], np.ones((300, 1))], axis=1)
-    network = {"encoder_ridge": 0, "head": "ridge", "ridge": 1e-2}
+    network = {"head": "ridge", "ridge": 1e-2, "layer": PILAutoencoder(encoder_ridge=0)}
     ranks = PILAERegressor(width="rank", depth=1, **network).fit(again, Z)
     return each(
         plain=told(PILAERegressor(width=[5, 4], **network).fit(X, Z), X),
         repeated=told(ranks, again) | {"rank": ranks.layers_[0].rank},
-        prototypes=told(PILAERegressor(width=[5], head_width=12, encoder_ridge=np.inf, ridge=1e-2).fit(X, Z), X),
+        prototypes=told(
+            PILAERegressor(
+                width=[5],
+                ridge=1e-2,
+                layer=PILAutoencoder(encoder_ridge=np.inf),
+                head=SHLN(width=12, encoder_ridge=np.inf),
+            ).fit(X, Z),
+            X,
+        ),
     )
 
 
@@ -452,7 +482,7 @@ def columns_of_absurd_size(folder: Path) -> Answer:
     """Near the ends of what a float holds, and weights as large."""
     X, Z = made()
     sizes = 2.0 ** np.array([400, 600, -500, 0, 300, 10])
-    network = {"width": [5], "head_width": 15, "ridge": 1e-2}
+    network = {"width": [5], "ridge": 1e-2, "head": SHLN(width=15)}
     heavy = PILAERegressor(**network).fit(X[:200], Z[:200], sample_weight=np.full(200, 2.0**800))
     return each(
         standard=told(PILAERegressor(input_scaling="standard", **network).fit(X * sizes, Z), X * sizes),
@@ -467,7 +497,7 @@ def columns_of_absurd_size(folder: Path) -> Answer:
 @case()
 def class_weights(folder: Path) -> Answer:
     X, y = iris()
-    network = {"width": [3], "head_width": 20, "ridge": 1e-2}
+    network = {"width": [3], "ridge": 1e-2, "head": SHLN(width=20)}
     uneven = slice(20, 140)
     X, y = X[uneven], y[uneven]
     return each(
@@ -482,7 +512,7 @@ def sample_weights(folder: Path) -> Answer:
     Z, t = made()
     w = (np.arange(150) % 4) / 2.0
     v = (np.arange(300) % 5).astype(float)
-    network = {"head_width": 20, "ridge": 1e-2}
+    network = {"ridge": 1e-2, "head": SHLN(width=20)}
     return each(
         classifier=told(PILAEClassifier(width=[3], **network).fit(X, y, sample_weight=w), X),
         regressor=told(PILAERegressor(width=[5], **network).fit(Z, t, sample_weight=v), Z),
@@ -505,14 +535,14 @@ def weights_for_a_head_of_scikit_learn(folder: Path) -> Answer:
 @case()
 def fit_rows(folder: Path) -> Answer:
     X, y = digits()
-    network = {"width": [20], "head_width": 40, "ridge": 1e-2, "block_rows": 64}
+    network = {"width": [20], "ridge": 1e-2, "block_rows": 64, "head": SHLN(width=40)}
     return told(PILAEClassifier(fit_rows=150, **network).fit(X, y), X)
 
 
 @case()
 def fit_rows_found(folder: Path) -> Answer:
     X, Z = made(10_400, 4)
-    model = PILAERegressor(fit_rows="auto", width=[3], head_width=20, ridge=1e-2).fit(X, Z[:, 0])
+    model = PILAERegressor(fit_rows="auto", width=[3], ridge=1e-2, head=SHLN(width=20)).fit(X, Z[:, 0])
     return told(model, X)
 
 
@@ -567,7 +597,15 @@ def images_in_colour(folder: Path) -> Answer:
     """Steps of two pixels, no contrast, no root; and back."""
     X, _ = digits()
     images = np.stack([X, X[::-1], 16 - X], axis=2).reshape(-1, 8, 8, 3)
-    given = {"filters": 6, "encoder_ridge": 0.1, "mirror": False, "depth": 1, "pool": 2, "stride": 2, "patch": 4}
+    given = {
+        "filters": 6,
+        "mirror": False,
+        "depth": 1,
+        "pool": 2,
+        "stride": 2,
+        "patch": 4,
+        "encoder_ridge": 0.1,
+    }
     plain = ConvPILAE(contrast=None, power=1.0, both_signs=False, **given).fit(images)
     rows = ConvPILAE(contrast=0.1, power=0.7, image_shape=(8, 8, 3), **given).fit(images.reshape(300, -1))
     back = rows.reconstruct(images[:4].reshape(4, -1))
@@ -610,8 +648,14 @@ def basic_regressor(folder: Path) -> Answer:
 def stacked_networks(folder: Path) -> Answer:
     X, y = iris()
     Z, t = made(120)
-    classify = PILAEClassifier(width=[3], head_width=15, ridge=1e-2), PILAEClassifier(depth=0, head="ridge", ridge=1e-2)
-    regress = PILAERegressor(width=[5], head_width=15, ridge=1e-2), PILAERegressor(depth=0, head="ridge", ridge=1e-2)
+    classify = (
+        PILAEClassifier(width=[3], ridge=1e-2, head=SHLN(width=15)),
+        PILAEClassifier(depth=0, head="ridge", ridge=1e-2),
+    )
+    regress = (
+        PILAERegressor(width=[5], ridge=1e-2, head=SHLN(width=15)),
+        PILAERegressor(depth=0, head="ridge", ridge=1e-2),
+    )
     return each(
         classifier=said(stacked(*classify, cv=3).fit(X, y), some(X)),
         regressor=said(stacked(*regress, cv=3).fit(Z, t[:, 0]), some(Z)),
@@ -620,7 +664,7 @@ def stacked_networks(folder: Path) -> Answer:
 
 # --------------------------------------------------------------------------------------------------- inputs
 
-NETWORK = {"width": [3], "head_width": 20, "ridge": 1e-2}
+NETWORK = {"width": [3], "ridge": 1e-2, "head": SHLN(width=20)}
 """Of the cases that differ in where the rows come from: wine and iris with no search."""
 
 
@@ -639,7 +683,7 @@ def rows_float32(folder: Path) -> Answer:
 def rows_sparse(folder: Path) -> Answer:
     X, y = digits()
     S = scipy.sparse.csr_array(X)
-    model = PILAEClassifier(width=[20], head_width=40, ridge=1e-2).fit(S, y)
+    model = PILAEClassifier(width=[20], ridge=1e-2, head=SHLN(width=40)).fit(S, y)
     stack = StackedPILAE(width=[15]).fit(S)
     # the answers are those for the rows of X, asked as sparse rows
     asked = scipy.sparse.csr_array(some(X))
@@ -735,7 +779,7 @@ def rows_sparse_blocks(folder: Path) -> Answer:
         [(S[a:b], y[a:b], w[a:b]) for a, b in cut] for cut in (((0, 90), (90, 200)), ((200, 260), (260, 300)))
     )
     source = scan_blocks(early)
-    model = PILAEClassifier(width=[15], head_width=30, ridge=1e-2).fit(source)
+    model = PILAEClassifier(width=[15], ridge=1e-2, head=SHLN(width=30)).fit(source)
     score = model.score(source)
     return each(first=told(model, X), later=said(model.partial_fit(scan_blocks(late)), some(X))) | {"score": score}
 
@@ -745,7 +789,7 @@ def rows_memmap(folder: Path) -> Answer:
     X, y = digits()
     np.save(folder / "X.npy", X)
     mapped = np.load(folder / "X.npy", mmap_mode="r")
-    return told(PILAEClassifier(width=[20], head_width=40, ridge=1e-2, block_rows=70).fit(mapped, y), X)
+    return told(PILAEClassifier(width=[20], ridge=1e-2, block_rows=70, head=SHLN(width=40)).fit(mapped, y), X)
 
 
 @case()
@@ -971,8 +1015,16 @@ def onnx_of_more(folder: Path) -> Answer:
     X, y = iris()
     Z, t = made()
     D, _ = digits()
-    images = {"filters": 5, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": True, "depth": 2, "patch": 3, "pool": 2}
-    network = {"width": [3], "head_width": 15, "ridge": 1e-1}
+    images = {
+        "filters": 5,
+        "contrast": 0.1,
+        "mirror": True,
+        "depth": 2,
+        "patch": 3,
+        "pool": 2,
+        "encoder_ridge": 1.0,
+    }
+    network = {"width": [3], "ridge": 1e-1, "head": SHLN(width=15)}
     models = {
         "softmax": (PILAEClassifier(width=[3], head="softmax").fit(X, labels(y)), X),
         "branches": (PILAEClassifier(branches=2, skip=True, input_scaling="asinh", **network).fit(X, y > 0), X),
@@ -1018,7 +1070,15 @@ def reports(folder: Path) -> Answer:
     X, y = iris()
     Z, t = made(150)
     D, k = digits()
-    images = {"filters": 5, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1, "patch": 3, "pool": 2}
+    images = {
+        "filters": 5,
+        "contrast": 0.1,
+        "mirror": False,
+        "depth": 1,
+        "patch": 3,
+        "pool": 2,
+        "encoder_ridge": 1.0,
+    }
     classifier = PILAEClassifier(**NETWORK).fit(X[::2], labels(y[::2]))
     return each(
         classifier=page(classifier.report(X[1::8], labels(y[1::8]), title="Iris")),

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import pilae
 from pilae import (
+    SHLN,
     ConvPILAE,
     PILAEClassifier,
     PILAERegressor,
@@ -94,7 +95,7 @@ def searched_classifier(path: Path) -> None:
 @file(lambda model: told(model, digits()[0]))
 def deep_classifier(path: Path) -> None:
     X, y = digits()
-    PILAEClassifier(width=[12, 8], skip=True, branches=2, head_width=20, ridge=1e-2).fit(X, y).save(
+    PILAEClassifier(width=[12, 8], skip=True, branches=2, ridge=1e-2, head=SHLN(width=20)).fit(X, y).save(
         path, statistics=False
     )
 
@@ -126,14 +127,14 @@ def multilabel(path: Path) -> None:
 @file(lambda model: told(model, made()[0]) | {"narrow": model.predict_interval(some(made()[0]), coverage=0.5)})
 def regressor_of_two_outputs(path: Path) -> None:
     X, Z = made()
-    PILAERegressor(width=[5], head_width=15, direct_links=True, ridge=1e-2, fit_rows=200).fit(X, Z).save(path)
+    PILAERegressor(width=[5], ridge=1e-2, fit_rows=200, head=SHLN(width=15, direct_links=True)).fit(X, Z).save(path)
 
 
 @file(lambda model: told(model, made()[0]))
 def streamed_regressor(path: Path) -> None:
     X, Z = made()
     source = scan_blocks([(X[:170], Z[:170, 0]), (X[170:], Z[170:, 0])])
-    PILAERegressor(width=[5], head_width=15, ridge=1e-2).fit(source).save(path)
+    PILAERegressor(width=[5], ridge=1e-2, head=SHLN(width=15)).fit(source).save(path)
 
 
 @file(lambda model: told(model, made()[0]))
@@ -145,13 +146,13 @@ def classifier_of_dask(path: Path) -> None:
     kinds = np.where(Z[:, 0] > 0, "high", "low")
     with dask.config.set(scheduler="synchronous"):
         rows, targets = da.from_array(X, chunks=(110, 6)), da.from_array(kinds, chunks=90)
-        PILAEClassifier(width=[5], head_width=15, ridge=1e-2).fit(rows, targets).save(path)
+        PILAEClassifier(width=[5], ridge=1e-2, head=SHLN(width=15)).fit(rows, targets).save(path)
 
 
 @file(lambda model: told(model, iris()[0].astype(np.float32)), dtype="float32", condition=1e2)
 def classifier_in_float32(path: Path) -> None:
     X, y = iris()
-    PILAEClassifier(width=[3], head_width=15, ridge=1e-1).fit(X.astype(np.float32), y).save(path)
+    PILAEClassifier(width=[3], ridge=1e-1, head=SHLN(width=15)).fit(X.astype(np.float32), y).save(path)
 
 
 def coded(model: Any) -> Answer:

@@ -25,7 +25,7 @@ QUICK = {"kills": 1, "failures": 1}
 FULL = {"kills": 15, "failures": 15}
 
 ROWS, PARTS = 600, 6
-NETWORK: dict[str, Any] = {"width": [4], "head_width": 15, "ridge": 1e-3}
+NETWORK: dict[str, Any] = {"width": [4], "ridge": 1e-3, "head": pilae.SHLN(width=15)}
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:

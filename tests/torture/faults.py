@@ -28,7 +28,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pilae
-from pilae._estimators import whole
+from pilae._estimators import fitted as replacing
 from torture.harness import Broken
 
 QUICK = {"kills": 15, "interrupts": 10, "limits": 3}
@@ -63,7 +63,9 @@ def in_child(act: Callable[[], int]) -> int:
 def killed_while_saving(kills: int, rng: np.random.Generator) -> dict[str, int]:
     """A forked process saves one model over another and is killed at a random moment."""
     X, y = data()
-    old, new = (pilae.PILAEClassifier(depth=0, head_width=230, random_state=seed).fit(X, y) for seed in (0, 1))
+    old, new = (
+        pilae.PILAEClassifier(depth=0, random_state=seed, head=pilae.SHLN(width=230)).fit(X, y) for seed in (0, 1)
+    )
     said = {name: model.decision_function(X) for name, model in (("old", old), ("new", new))}
     counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +110,7 @@ import sys, numpy as np, pilae
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((200, 5)), np.arange(200) % 2
 small = pilae.PILAEClassifier(depth=0, head="ridge").fit(X, y)
-large = pilae.PILAEClassifier(depth=0, head_width=150).fit(X, y)
+large = pilae.PILAEClassifier(depth=0, head=pilae.SHLN(width=150)).fit(X, y)
 path = sys.argv[1] + "/model.pilae"
 small.save(path)
 before = open(path, "rb").read()
@@ -191,7 +193,7 @@ def operations() -> dict[str, tuple[Any, Callable[[Any], Any], np.ndarray]]:
     X, y = data()
     few, labels = X[:60], y[:60]
     images = np.abs(X[:40].reshape(40, 5, 1)) * np.ones((1, 1, 5))
-    fixed = {"width": [4], "head_width": 12, "ridge": 1e-3}
+    fixed = {"width": [4], "ridge": 1e-3, "head": pilae.SHLN(width=12)}
     fitted = pilae.PILAEClassifier(**fixed).fit(X, y)
     regressor = pilae.PILAERegressor(**fixed).fit(X[:, :4], X[:, 4])
     other = fitted.fork().partial_fit(few, labels)
@@ -231,7 +233,7 @@ def interruption(seconds: float) -> Iterator[None]:
 
 
 class Steps:
-    """Counts the lines that are run, and in `pilae._estimators.whole`, where a twin takes the estimator's place, every
+    """Counts the lines that are run, and in `pilae._estimators.fitted`, where one model takes another's place, every
     instruction; Ctrl-C is pressed at one of them. The clock seldom meets the short moments that matter most."""
 
     def __init__(self, press_at: int = -1) -> None:
@@ -239,7 +241,7 @@ class Steps:
 
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         if event == "call":
-            frame.f_trace_opcodes = frame.f_code.co_filename == whole.__file__
+            frame.f_trace_opcodes = frame.f_code.co_filename == replacing.__file__
         elif event in ("line", "opcode"):
             self.count += 1
             self.instructions += event == "opcode"
@@ -271,7 +273,7 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
         with steps.counted():
             act(model)
         if not steps.instructions:
-            raise Broken(f"{name}: no instruction was counted where a twin takes the estimator's place")
+            raise Broken(f"{name}: no instruction was counted where a new model takes the old one's place")
         rows_after = rows[:, :3] if name == "fit again" else rows
         after = fingerprint(model, rows_after)
         counts: Counter = Counter()
@@ -309,7 +311,7 @@ def out_of_memory(limits: int) -> dict[str, int]:
     """`fit` under limits on memory from next to nothing to enough, each in a forked process."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((12_000, 200)), np.arange(12_000) % 3
-    pilae.PILAEClassifier(width=[20], head_width=50).fit(X[:500], y[:500])  # warm
+    pilae.PILAEClassifier(width=[20], head=pilae.SHLN(width=50)).fit(X[:500], y[:500])  # warm
     counts: Counter = Counter()
     for megabytes in np.geomspace(1, 500, limits):
         status = in_child(lambda megabytes=megabytes: _fit_within(float(megabytes), X, y))
@@ -320,7 +322,7 @@ def out_of_memory(limits: int) -> dict[str, int]:
 
 
 def _fit_within(megabytes: float, X: np.ndarray, y: np.ndarray) -> int:
-    model = pilae.PILAEClassifier(width=[100], head_width=600)
+    model = pilae.PILAEClassifier(width=[100], head=pilae.SHLN(width=600))
     before = dict(vars(model))
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -29,7 +29,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
 
 import pilae
-from pilae import cli
+from pilae import SHLN, cli
 from torture.harness import Broken, anonymous_megabytes, spread
 
 QUICK = {"files": 800, "processes": 2}
@@ -62,9 +62,9 @@ def originals() -> list[tuple[bytes, Any, np.ndarray]]:
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
     images = load_digits().images[:60]
     models: list[tuple[Any, np.ndarray, Any]] = [
-        (pilae.PILAEClassifier(width=[3], head_width=8, ridge=1e-3), X, names),
+        (pilae.PILAEClassifier(width=[3], ridge=1e-3, head=SHLN(width=8)), X, names),
         (pilae.PILAEClassifier(depth=0, head="ridge", dtype="float32"), X, y),
-        (pilae.PILAERegressor(depth=0, head_width=6), X[:, :3], X[:, 3]),
+        (pilae.PILAERegressor(depth=0, head=SHLN(width=6)), X[:, :3], X[:, 3]),
         (pilae.PILAEClassifier(depth=0, head=LogisticRegression(max_iter=500)), X, y),
         (pilae.StackedPILAE(width=[3, 2]), X, None),
         (pilae.PILClassifier(), X[::5], y[::5]),

@@ -23,7 +23,16 @@ import scipy.sparse
 from sklearn.base import clone
 
 import pilae
-from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, PILRegressor, StackedPILAE
+from pilae import (
+    SHLN,
+    ConvPILAE,
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    PILRegressor,
+    StackedPILAE,
+)
 from torture.harness import Broken, anonymous_megabytes, spread
 
 QUICK = {"predictions": 4_000, "fixed_fits": 96, "automatic_fits": 8, "lives": 8}
@@ -133,18 +142,18 @@ def _fixed(folder: Path) -> Iterator[None]:
     blocks = pilae.scan_blocks(lambda: iter([(X[:30], y[:30]), (X[30:], y[30:])]))
     given: dict[str, Any] = {"depth": 1, "width": 3, "random_state": 0}
     kinds = (
-        (PILAEClassifier(head_width=5, **given), X, y),
-        (PILAERegressor(head_width=5, **given), X, z),
+        (PILAEClassifier(head=SHLN(width=5), **given), X, y),
+        (PILAERegressor(head=SHLN(width=5), **given), X, z),
         (PILAEClassifier(head="ridge", **given), X, y),
         (PILAEClassifier(head="softmax", **given), X, y),
-        (PILAEClassifier(head_width=5, **given), scipy.sparse.csr_array(X), y),
-        (PILAEClassifier(head_width=5, **given), blocks, None),
-        (PILAERegressor(head_width=5, encoder="truncated", **given), X, z),
+        (PILAEClassifier(head=SHLN(width=5), **given), scipy.sparse.csr_array(X), y),
+        (PILAEClassifier(head=SHLN(width=5), **given), blocks, None),
+        (PILAERegressor(layer=PILAutoencoder(encoder="truncated"), head=SHLN(width=5), **given), X, z),
         (StackedPILAE(width=[3, 2]), X, None),
         (PILClassifier(), X, y),
         (PILRegressor(), X, z),
-        (PILAEClassifier(head_width=5, dtype="float32", **given), X, y),
-        (PILAEClassifier(head_width=5, skip=True, **given), X, y),
+        (PILAEClassifier(dtype="float32", head=SHLN(width=5), **given), X, y),
+        (PILAEClassifier(skip=True, head=SHLN(width=5), **given), X, y),
     )
     for model, rows, targets in cycle(kinds):
         clone(model).fit(rows, targets)
@@ -165,7 +174,7 @@ def _lives(folder: Path) -> Iterator[None]:
     images = np.random.default_rng(0).random((30, 6, 6))
     path = folder / "model.pilae"
     while True:
-        model = PILAEClassifier(depth=1, width=3, head_width=5, random_state=0).fit(X[:40], y[:40])
+        model = PILAEClassifier(depth=1, width=3, random_state=0, head=SHLN(width=5)).fit(X[:40], y[:40])
         model.save(path)
         one, two = pilae.load(path), model.fork()
         one.partial_fit(X[40:], y[40:]).forget(X[40:50], y[40:50])

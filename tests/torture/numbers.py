@@ -26,7 +26,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
-from pilae import ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
+from pilae import (
+    SHLN,
+    ConvPILAE,
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    PILRegressor,
+    StackedPILAE,
+)
 from torture.harness import Broken, anonymous_megabytes, spread
 
 QUICK = {"cases": 5, "classes": 20_000, "small_rows": 50_000, "processes": 1}
@@ -40,25 +49,39 @@ SENTENCE = 600
 
 MODELS: dict[str, Any] = {
     "classifier": PILAEClassifier(),
-    "classifier, depth 0": PILAEClassifier(depth=0, head_width=3, anchors="first", ridge=1e-2),
-    "classifier, depth 1": PILAEClassifier(depth=1, width=2, head_width=3, anchors="first", ridge=1e-2),
+    "classifier, depth 0": PILAEClassifier(
+        depth=0, ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=3)
+    ),
+    "classifier, depth 1": PILAEClassifier(
+        depth=1, width=2, ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=3)
+    ),
     "classifier, ridge": PILAEClassifier(depth=0, head="ridge", ridge=1e-2),
-    "classifier, raw": PILAEClassifier(depth=1, input_scaling="none", anchors="first", head="ridge", ridge=1e-2),
-    "classifier, asinh": PILAEClassifier(depth=0, input_scaling="asinh", head_width=3, anchors="first", ridge=1e-2),
-    "classifier, truncated": PILAEClassifier(depth=1, encoder="truncated", head="ridge", ridge=1e-2),
+    "classifier, raw": PILAEClassifier(
+        depth=1, input_scaling="none", head="ridge", ridge=1e-2, layer=PILAutoencoder(anchors="first")
+    ),
+    "classifier, asinh": PILAEClassifier(
+        depth=0, input_scaling="asinh", ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=3)
+    ),
+    "classifier, truncated": PILAEClassifier(
+        depth=1, head="ridge", ridge=1e-2, layer=PILAutoencoder(encoder="truncated")
+    ),
     "classifier, softmax": PILAEClassifier(depth=0, head="softmax"),
-    "classifier, float32": PILAEClassifier(depth=1, dtype="float32", anchors="first", head="ridge", ridge=1e-2),
+    "classifier, float32": PILAEClassifier(
+        depth=1, dtype="float32", head="ridge", ridge=1e-2, layer=PILAutoencoder(anchors="first")
+    ),
     "regressor": PILAERegressor(),
     "regressor, ridge": PILAERegressor(depth=0, head="ridge", ridge=1e-2),
-    "regressor, standard": PILAERegressor(depth=1, input_scaling="standard", head_width=3, anchors="first", ridge=1e-2),
+    "regressor, standard": PILAERegressor(
+        depth=1, input_scaling="standard", ridge=1e-2, layer=PILAutoencoder(anchors="first"), head=SHLN(width=3)
+    ),
     "regressor, float32": PILAERegressor(depth=0, dtype="float32", head="ridge", ridge=1e-2),
     "regressor, robust": PILAERegressor(depth=0, loss="robust", head="ridge", ridge=1e-2),
-    "stack": StackedPILAE(anchors="first"),
-    "stack, raw": StackedPILAE(width=[2, 1], input_scaling="none", anchors="first"),
-    "stack, standard": StackedPILAE(width="rank", input_scaling="standard", anchors="first"),
-    "stack, float32": StackedPILAE(max_depth=1, dtype="float32", anchors="first"),
-    "stack, sparse decoders": StackedPILAE(max_depth=1, decoder_l1=0.01, anchors="first"),
-    "stack, literal": StackedPILAE(max_depth=1, encoder_ridge=0, gain=None, anchors="first"),
+    "stack": StackedPILAE(layer=PILAutoencoder(anchors="first")),
+    "stack, raw": StackedPILAE(width=[2, 1], input_scaling="none", layer=PILAutoencoder(anchors="first")),
+    "stack, standard": StackedPILAE(width="rank", input_scaling="standard", layer=PILAutoencoder(anchors="first")),
+    "stack, float32": StackedPILAE(max_depth=1, dtype="float32", layer=PILAutoencoder(anchors="first")),
+    "stack, sparse decoders": StackedPILAE(max_depth=1, layer=PILAutoencoder(decoder_l1=0.01, anchors="first")),
+    "stack, literal": StackedPILAE(max_depth=1, layer=PILAutoencoder(encoder_ridge=0, gain=None, anchors="first")),
     "autoencoder": PILAutoencoder(anchors="first"),
     "autoencoder, truncated": PILAutoencoder(encoder="truncated"),
     "autoencoder, untied": PILAutoencoder(tied=False, activation="relu", anchors="first"),
@@ -213,7 +236,8 @@ def is_searched(model: Any) -> bool:
 
 def is_scale_free(model: Any) -> bool:
     """Whether X, or weights, in another unit give the same model. Patches are drawn in the order of a hash of X."""
-    return getattr(model, "gain", True) is not None and not isinstance(model, ConvPILAE)
+    layer = getattr(model, "layer", None) or model
+    return getattr(layer, "gain", True) is not None and not isinstance(model, ConvPILAE)
 
 
 def is_plain_ridge(model: Any) -> bool:

@@ -70,7 +70,7 @@ def nothing_in_the_file() -> None:
     """Targets that are told from all others by their digits are in a saved model before `forget`, and not after."""
     rng = np.random.default_rng(0)
     X, z = rng.standard_normal((TRAINED, 5)), rng.standard_normal(TRAINED)
-    model = pilae.PILAERegressor(depth=0, head_width=10).fit(X, z)
+    model = pilae.PILAERegressor(depth=0, head=pilae.SHLN(width=10)).fit(X, z)
     gone = [number.tobytes() for number in z[:FORGOTTEN]]
     coef = model.head_.output.coef.tobytes()
     with tempfile.TemporaryDirectory() as folder:
@@ -99,14 +99,16 @@ def _run(models: int) -> dict[str, Any]:
         out, kept = slice(0, FORGOTTEN), slice(FORGOTTEN, None)
         given = {
             "depth": 0,
-            "head_width": TRAINED - FORGOTTEN - 2,
-            "head_anchors": "rows",
-            "head_encoder_ridge": float("inf"),
-            "direct_links": False,
-            "head_activation": "relu",
             "input_scaling": "standard",
             "ridge": 1e-3,
             "random_state": seed,
+            "head": pilae.SHLN(
+                width=TRAINED - FORGOTTEN - 2,
+                anchors="rows",
+                encoder_ridge=float("inf"),
+                direct_links=False,
+                activation="relu",
+            ),
         }
         model = pilae.PILAEClassifier(**given).fit(X, y)
         states = {"before": model}

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pilae import PILAEClassifier, PILAERegressor
-from pilae._network.output import _standardised
+from pilae import SHLN, PILAEClassifier, PILAERegressor
+from pilae._network.output import standardised
 from torture.harness import Broken, spread
 
 QUICK = {"steps": 600, "checks": 2, "processes": 1}
@@ -89,7 +89,7 @@ def bound(stream: Stream, steps: int) -> float:
     """How far the outputs may be apart: the formula of docs/data.md, from the sums themselves."""
     head = stream.model.head_
     moments = head.output.moments
-    scaling, G, _ = _standardised(moments, head.hidden)
+    scaling, G, _ = standardised(moments, head.links)
     values, lam = np.linalg.eigvalsh(G), head.output.ridge * moments.weight
     condition = (values[-1] + lam) / (max(values[0], 0.0) + lam)
     held = np.max(moments.largest * scaling.inverse**2) / moments.weight
@@ -149,13 +149,9 @@ def _some(stream: Stream, rows: np.ndarray) -> tuple[np.ndarray, ...]:
 
 HIDDEN = {
     "depth": 0,
-    "head_width": 20,
-    "head_encoder_ridge": 0.1,
-    "head_anchors": "rows",
-    "head_activation": "relu",
-    "direct_links": False,
     "ridge": 1e-4,
     "random_state": 0,
+    "head": SHLN(width=20, encoder_ridge=0.1, anchors="rows", activation="relu", direct_links=False),
 }
 RAW = {"depth": 0, "head": "ridge", "ridge": 1e-4, "random_state": 0}
 """The columns themselves, without bounds."""

@@ -29,10 +29,10 @@ from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import pilae
-from pilae import PILAEClassifier, PILAERegressor
+from pilae import SHLN, PILAEClassifier, PILAERegressor
 from pilae._arrays import threads as pilae_threads
 from pilae._engine.moments import Moments
-from pilae._network.output import _standardised
+from pilae._network.output import standardised
 from torture.harness import Broken
 
 QUICK = {"rounds": 4, "updates": 12, "times": 1, "forked": 8, "spawned": 0, "workers": 0}
@@ -51,7 +51,7 @@ PACKAGE = f"{Path(pilae.__file__).parent}{os.sep}"
 SWAP = PILAEClassifier.partial_fit
 """As it is wrapped: the code that puts a changed model in the place of the old one."""
 
-READING = (PILAEClassifier, _standardised, Moments)
+READING = (PILAEClassifier, standardised, Moments)
 WRITING = (SWAP, inspect.unwrap(PILAEClassifier.partial_fit), *READING)
 """What predictions and updates run: where no line of a file that defines one of these was traced, nothing was tried."""
 
@@ -59,12 +59,8 @@ ASKING = 8
 """Threads that ask at once."""
 
 HIDDEN = {
-    "head_width": 60,
-    "head_encoder_ridge": 0.1,
-    "head_anchors": "rows",
-    "head_activation": "relu",
-    "direct_links": False,
     "random_state": 0,
+    "head": SHLN(width=60, encoder_ridge=0.1, anchors="rows", activation="relu", direct_links=False),
 }
 
 
@@ -421,7 +417,7 @@ def bound(model: Any, n: int) -> float:
     """What sums in another order may move outputs by: the ridge bound of docs/maths.md, of the output layer."""
     head = model.head_
     moments: Moments = head.output.moments
-    _, G, _ = _standardised(moments, head.hidden)
+    _, G, _ = standardised(moments, head.links)
     values, lam = np.linalg.eigvalsh(G), head.output.ridge * moments.weight
     eps = float(np.finfo(moments.product).eps)
     return 4 * (n + len(G)) ** 0.5 * eps * (values[-1] + lam) / (max(values[0], 0.0) + lam)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import mpmath
 import numpy as np
 
-from pilae import StackedPILAE
+from pilae import PILAutoencoder, StackedPILAE
 from pilae._arrays import NUMPY
+from pilae._engine.factors import RidgeFactors
 from pilae._engine.linalg import (
     WELL_CONDITIONED,
     DualGram,
@@ -28,11 +29,12 @@ from pilae._engine.linalg import (
     ridge_solve,
     solve_on_support,
 )
-from pilae._engine.loo import RidgeFactors, _by_outputs, _by_products, leave_one_out
+from pilae._engine.loo import leave_one_out
 from pilae._engine.moments import FLOAT32_RIDGE, Moments
-from pilae._network.head import LinearHead, Output
+from pilae._engine.widths import _by_outputs, _by_products
+from pilae._network.head import LinearHead
 from pilae._network.layer import _decoder, _narrowest, decoder_with_bias
-from pilae._network.output import solve_output
+from pilae._network.output import Output
 from torture.harness import Broken
 
 QUICK = {"seeds": 1}
@@ -207,13 +209,9 @@ def layers(case: Problem) -> Iterator[Found]:
     n, d = X.shape
     model = StackedPILAE(
         width=[d],
-        anchors="first",
-        encoder_ridge=0,
-        gain=None,
-        tied=False,
         input_scaling="none",
-        activation="linear",
         random_state=0,
+        layer=PILAutoencoder(anchors="first", encoder_ridge=0, gain=None, tied=False, activation="linear"),
     ).fit(X)
     [layer] = model.layers_
     by_gram = condition <= 1 / WELL_CONDITIONED
@@ -305,8 +303,9 @@ def output_layer(case: Problem) -> Iterator[Found]:
     for ridge in (1e-6, 1e-3, 1.0):
         lam = ridge * n
         W = solve(plus(S.T @ S, lam), S.T @ (T - zbar))
-        head = LinearHead(None, Output(None, None, ridge, "", None, None, {}, moments=moments, solved=False))
-        solve_output(head, "float64")
+        nothing = np.zeros((d, T.shape[1])), np.zeros(T.shape[1])
+        head = LinearHead(None, Output(*nothing, ridge, "", None, None, {}, moments=moments, solved=False))
+        head.ready()
         outputs = E @ exact(head.output.coef) + exact(head.output.intercept)
         error = norm(outputs - (S @ W + zbar))
         lifted = (s[0] ** 2 + lam) / (s[-1] ** 2 + lam)

@@ -2,78 +2,9 @@
 
 Everything else is written against the array API standard, and imports from here what the standard lacks.
 """
+# ruff: noqa: F401
 
-from .bits import word_sums
+from .conversions import as_labels, contiguous, detached, dtype_name, float_name, is_numeric, take_rows, word_sums
 from .cuda import full_products, sender
-from .kernels import (
-    cholesky,
-    column_squares,
-    column_sums,
-    diagonal,
-    erf,
-    expit,
-    gram,
-    matmul,
-    overwritten_by_expit,
-    overwritten_by_relu,
-    overwritten_by_tanh,
-    pieces,
-    plus_diagonal,
-    solve_triangular,
-    times_powers,
-)
-from .space import (
-    NUMPY,
-    Array,
-    Space,
-    as_labels,
-    contiguous,
-    detached,
-    dtype_name,
-    float_name,
-    is_foreign,
-    is_numeric,
-    is_tensor,
-    namespace,
-    space_for,
-    space_of,
-    take_rows,
-    to_numpy,
-)
-
-__all__ = [
-    "NUMPY",
-    "Array",
-    "Space",
-    "as_labels",
-    "cholesky",
-    "column_squares",
-    "column_sums",
-    "contiguous",
-    "detached",
-    "diagonal",
-    "dtype_name",
-    "erf",
-    "expit",
-    "float_name",
-    "full_products",
-    "gram",
-    "is_foreign",
-    "is_numeric",
-    "is_tensor",
-    "matmul",
-    "namespace",
-    "overwritten_by_expit",
-    "overwritten_by_relu",
-    "overwritten_by_tanh",
-    "pieces",
-    "plus_diagonal",
-    "sender",
-    "solve_triangular",
-    "space_for",
-    "space_of",
-    "take_rows",
-    "times_powers",
-    "to_numpy",
-    "word_sums",
-]
+from .kernels import cholesky, diagonal, expit, gram, matmul, plus_diagonal, solve_triangular, times_powers
+from .space import NUMPY, Array, Space, is_foreign, is_tensor, namespace, space_for, space_of, to_numpy

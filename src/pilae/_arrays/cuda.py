@@ -6,12 +6,13 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import array_api_compat as compat
 import numpy as np
 
-Array = Any
+if TYPE_CHECKING:
+    import torch
 
 SENT_BYTES = 2**20
 """Arrays of at least so many bytes go to a CUDA device through pinned memory."""
@@ -20,26 +21,21 @@ PINNED_BYTES = 2**25
 """Bytes of a pinned buffer."""
 
 
-@functools.cache
-def sender(device: Any) -> Sender:
-    return Sender(device)
-
-
 class Sender:
     """Copies NumPy arrays to a CUDA device: through two pinned buffers in turn, on a stream of its own.
 
     While one buffer is on its way, the other is filled; and computing on the device goes on meanwhile.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: torch.device) -> None:
         import torch
 
         self.device, self.stream, self.lock = device, torch.cuda.Stream(device), threading.Lock()
         self.buffers = [torch.empty(PINNED_BYTES, dtype=torch.uint8).pin_memory() for _ in range(2)]
         self.sent = [torch.cuda.Event() for _ in range(2)]
 
-    def __call__(self, x: np.ndarray) -> tuple[Array, Callable[[], None]]:
-        """(x on the device, what to call before it is used there)."""
+    def __call__(self, x: np.ndarray) -> tuple[torch.Tensor, Callable[[], None]]:
+        """(x on the device, what to call before it is used on_device)."""
         import torch
 
         x = np.ascontiguousarray(x)
@@ -49,8 +45,8 @@ class Sender:
         source = torch.from_numpy(x)
         flat = source.view(-1).view(torch.uint8)
         with self.lock, torch.cuda.stream(self.stream):
-            there = torch.empty(source.shape, dtype=source.dtype, device=self.device)
-            target = there.view(-1).view(torch.uint8)
+            on_device = torch.empty(source.shape, dtype=source.dtype, device=self.device)
+            target = on_device.view(-1).view(torch.uint8)
             for k, start in enumerate(range(0, len(flat), PINNED_BYTES)):
                 part = flat[start : start + PINNED_BYTES]
                 buffer, sent = self.buffers[k % 2][: len(part)], self.sent[k % 2]
@@ -64,13 +60,16 @@ class Sender:
         def ready() -> None:
             now = torch.cuda.current_stream(self.device)
             now.wait_event(arrived)
-            there.record_stream(now)
+            on_device.record_stream(now)
 
-        return there, ready
+        return on_device, ready
+
+
+sender = functools.cache(Sender)
 
 
 @functools.cache
-def fast_at_float64(device: Any) -> bool:
+def fast_at_float64(device: torch.device) -> bool:
     """Whether a CUDA device multiplies in float64 at the rate of float32: the cards made for data centres do."""
     import torch
 
@@ -78,7 +77,7 @@ def fast_at_float64(device: Any) -> bool:
 
 
 @contextlib.contextmanager
-def full_products(a: Array) -> Iterator[None]:
+def full_products(a: object) -> Iterator[None]:
     """Products of float32 tensors on a CUDA device are made in float32, whatever the user allows: TF32 has ten bits."""
     if not compat.is_torch_array(a) or not a.is_cuda or a.dtype.itemsize != 4:
         yield

@@ -1,7 +1,5 @@
 """Operations that the array API standard lacks, or that a library has a faster way for: one function each."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from itertools import pairwise
@@ -47,20 +45,16 @@ def diagonal(G: Array) -> Array:
 
 def cholesky(A: Array) -> Array | None:
     """Lower factor L of A = L L', or None when A is not positive definite. A may be overwritten."""
-    if isinstance(A, np.ndarray):
-        try:
-            return np.linalg.cholesky(A) if A.shape[0] <= 2 * SOLVED else _factorise(A)
-        except np.linalg.LinAlgError:
-            return None
     xp = namespace(A)
     if compat.is_torch_array(A):
         L, info = xp.linalg.cholesky_ex(A)
         return L if int(info) == 0 else None
+    wide = isinstance(A, np.ndarray) and A.shape[0] > 2 * SOLVED
     try:
-        L = xp.linalg.cholesky(A)
+        L = _factorise(A) if wide else xp.linalg.cholesky(A)
     except np.linalg.LinAlgError:
         return None
-    return L if bool(xp.all(xp.isfinite(diagonal(L)))) else None
+    return L if isinstance(A, np.ndarray) or bool(xp.all(xp.isfinite(diagonal(L)))) else None
 
 
 def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
@@ -69,8 +63,7 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
         return _substitute(L, B, transposed)
     xp = namespace(L)
     if compat.is_torch_array(L):
-        A = L.mT if transposed else L
-        return xp.linalg.solve_triangular(A, B, upper=transposed)
+        return xp.linalg.solve_triangular(L.mT if transposed else L, B, upper=transposed)
     if compat.is_cupy_array(L):
         from cupyx.scipy.linalg import solve_triangular as solve
 
@@ -90,10 +83,10 @@ def _factorise(A: np.ndarray) -> np.ndarray:
         A[a:b, b:] = 0.0
         inverses = _inverses(A, a, b)
 
-        def below(part: slice, a: int = a, b: int = b, inverses: list = inverses) -> None:
+        def below(part: slice, a: int = a, b: int = b, inverses: dict[int, np.ndarray] = inverses) -> None:
             rows = A[b + part.start : b + part.stop]
             rows[:, a:b] -= rows[:, :a] @ A[a:b, :a].T
-            _solve_block(A, rows, a, b, inverses, False)
+            _solve(A, rows, a, b, INVERTED, inverses, False)
 
         in_parts(below, p - b, 2.0 * (p - b) * (b - a) * b)
     return A
@@ -101,39 +94,31 @@ def _factorise(A: np.ndarray) -> np.ndarray:
 
 def _substitute(L: np.ndarray, B: np.ndarray, transposed: bool) -> np.ndarray:
     """Substitution by blocks of columns: matrix products, and small inverses within the blocks."""
-    p = L.shape[0]
+    p, inverses = L.shape[0], _inverses(L, 0, L.shape[0])
     rows = np.array(B.T, order="C")  # y_i as rows, overwritten block by block
-    starts = range(0, p, SOLVED)
-    inverses = [_inverses(L, a, min(a + SOLVED, p)) for a in starts]
-
-    def solve(part: slice) -> None:
-        mine = rows[part]
-        for k in reversed(range(len(starts))) if transposed else range(len(starts)):
-            a, b = starts[k], min(starts[k] + SOLVED, p)
-            if transposed and b < p:
-                mine[:, a:b] -= mine[:, b:] @ L[b:, a:b]
-            elif not transposed and a:
-                mine[:, a:b] -= mine[:, :a] @ L[a:b, :a].T
-            _solve_block(L, mine, a, b, inverses[k], transposed)
-
-    in_parts(solve, len(rows), 1.0 * p * p * len(rows))
+    in_parts(lambda part: _solve(L, rows[part], 0, p, SOLVED, inverses, transposed), len(rows), 1.0 * p * p * len(rows))
     return rows.T
 
 
-def _inverses(L: np.ndarray, a: int, b: int) -> list[np.ndarray]:
-    """Of the diagonal blocks of L from column a to b."""
-    return [np.linalg.inv(L[k : min(k + INVERTED, b), k : min(k + INVERTED, b)]) for k in range(a, b, INVERTED)]
+def _inverses(L: np.ndarray, a: int, b: int) -> dict[int, np.ndarray]:
+    """Of the diagonal blocks of L from column a to b, by where they begin."""
+    return {k: np.linalg.inv(L[k : min(k + INVERTED, b), k : min(k + INVERTED, b)]) for k in range(a, b, INVERTED)}
 
 
-def _solve_block(L: np.ndarray, rows: np.ndarray, a: int, b: int, inverses: list[np.ndarray], transposed: bool) -> None:
-    """Solve the columns a to b of the rows, from which the columns solved before have been taken."""
-    starts = range(a, b, INVERTED)
-    for k in reversed(range(len(starts))) if transposed else range(len(starts)):
-        part = slice(starts[k], min(starts[k] + INVERTED, b))
-        if transposed:
-            rows[:, part] = (rows[:, part] - rows[:, part.stop : b] @ L[part.stop : b, part]) @ inverses[k]
+def _solve(
+    L: np.ndarray, rows: np.ndarray, a: int, b: int, step: int, inverses: dict[int, np.ndarray], transposed: bool
+) -> None:
+    """Solve the columns a to b of the rows, `step` at a time, from which those outside a to b have been taken."""
+    starts = range(a, b, step)
+    for start in reversed(starts) if transposed else starts:
+        block = slice(start, min(start + step, b))
+        solved = slice(block.stop, b) if transposed else slice(a, start)
+        if solved.start < solved.stop:
+            rows[:, block] -= rows[:, solved] @ (L[solved, block] if transposed else L[block, solved].T)
+        if step == INVERTED:
+            rows[:, block] = rows[:, block] @ (inverses[start] if transposed else inverses[start].T)
         else:
-            rows[:, part] = (rows[:, part] - rows[:, a : part.start] @ L[part, a : part.start].T) @ inverses[k].T
+            _solve(L, rows, start, block.stop, INVERTED, inverses, transposed)
 
 
 def pieces(x: np.ndarray) -> Iterator[slice]:
@@ -146,11 +131,8 @@ def matmul(a: Array, b: Array) -> Array:
     """a @ b of matrices; a large one in NumPy in several threads."""
     if not isinstance(a, np.ndarray):
         return a @ b
-    n, work = a.shape[0], 2.0 * a.shape[0] * a.shape[1] * b.shape[1]
-    if threads(work) < 2:
-        return a @ b
-    out = np.empty((n, b.shape[1]), np.result_type(a, b))
-    in_parts(lambda part: np.matmul(a[part], b, out=out[part]), n, work)
+    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
+    in_parts(lambda part: np.matmul(a[part], b, out=out[part]), len(out), 2.0 * a.shape[1] * out.size)
     return out
 
 
@@ -158,34 +140,28 @@ def gram(a: Array) -> Array:
     """a'a. NumPy's product knows that it is symmetric; elsewhere, and in several threads, it is made of column blocks,
     each as far as the diagonal, and mirrored: little more than half the work."""
     n, p = (int(size) for size in a.shape)
-    count = threads(1.0 * n * p * p) if isinstance(a, np.ndarray) else 1
+    work = 1.0 * n * p * p * isinstance(a, np.ndarray)
+    count = threads(work)
     if p < 2 * GRAM_COLUMNS and count > 1:  # too narrow for that
         sums: dict[int, np.ndarray] = {}
-        in_parts(lambda part: sums.update({part.start: a[part].T @ a[part]}), n, 1.0 * n * p * p)
+        in_parts(lambda part: sums.update({part.start: a[part].T @ a[part]}), n, work)
         return functools.reduce(np.add, [sums[start] for start in sorted(sums)])
     if p < 2 * GRAM_COLUMNS or (isinstance(a, np.ndarray) and count < 2):
         return a.mT @ a
     xp, device = space_of(a)
     G = xp.empty((p, p), dtype=a.dtype, device=device)
-
-    def block(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        G[part, part] = a[:, part].mT @ a[:, part]
-        G[part, : part.start] = a[:, part].mT @ a[:, : part.start]
-        G[: part.start, part] = G[part, : part.start].mT
-
-    if count < 2:
-        for start in range(0, p, GRAM_COLUMNS):
-            block(start, min(start + GRAM_COLUMNS, p))
-        return G
     cuts = PARTS * count
-    edges = [round(p * (k / cuts) ** 0.5) for k in range(cuts + 1)]  # of one area each
+    of_one_area = [round(p * (k / cuts) ** 0.5) for k in range(cuts + 1)]
+    edges = of_one_area if count > 1 else [*range(0, p, GRAM_COLUMNS), p]
 
     def blocks(part: slice) -> None:
         for start, stop in pairwise(edges[part.start : part.stop + 1]):
-            block(start, stop)
+            block = a[:, start:stop].mT
+            G[start:stop, start:stop] = block @ a[:, start:stop]
+            G[start:stop, :start] = block @ a[:, :start]
+            G[:start, start:stop] = G[start:stop, :start].mT
 
-    in_parts(blocks, cuts, 1.0 * n * p * p)
+    in_parts(blocks, len(edges) - 1, work)
     return G
 
 
@@ -244,9 +220,7 @@ def overwritten_by_relu(x: Array) -> Array:
 def erf(x: Array) -> Array:
     """Error function (not in the standard)."""
     if compat.is_torch_array(x):
-        import torch
-
-        return torch.erf(x)
+        return x.erf()
     if compat.is_cupy_array(x):
         from cupyx.scipy.special import erf as cupy_erf
 
@@ -260,12 +234,7 @@ def times_powers(X: Array, exponents: np.ndarray) -> Array:
 
     By two factors, as a single one may be beyond the range of float64 where what it gives is not.
     """
-    half = exponents // 2
-    for part in (half, exponents - half):
-        factor = np.ldexp(1.0, part)
-        if is_foreign(X):
-            space = space_of(X)
-            X = space.xp.astype(X, space.xp.float64, copy=False) * space.asarray(factor)
-        else:
-            X = X * factor
-    return X
+    space, half = space_of(X), exponents // 2
+    if is_foreign(X):
+        X = space.xp.astype(X, space.xp.float64, copy=False)
+    return X * space.asarray(np.ldexp(1.0, half)) * space.asarray(np.ldexp(1.0, exponents - half))

@@ -1,14 +1,12 @@
 """What the header of a `.npy` file claims, before memory is taken for it."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
+from typing import IO
 
 import numpy as np
 
 
-def claimed_array(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+def claimed_array(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
     """(shape, Fortran order, dtype) of an array in a file of so many bytes, which must be exactly those it claims.
 
     The file is left where the numbers begin. Whatever is wrong raises an error, of many classes.

@@ -1,8 +1,7 @@
 """Where arrays live: their library, device and dtype."""
 
-from __future__ import annotations
-
 import importlib
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import array_api_compat as compat
@@ -21,29 +20,24 @@ GPU_FACTOR = 16
 class Space(NamedTuple):
     """Where arrays live: an array namespace and a device."""
 
-    xp: Any
+    xp: ModuleType
     device: Any
 
     def asarray(self, x: Array, dtype: str | None = None) -> Array:
         """x here, as `dtype` ("float32", ...; None keeps it). Copies only when something must change."""
-        xp = self.xp
-        kind = None if dtype is None else getattr(xp, dtype)
-        if not is_foreign(x):
-            x = np.asarray(x)
-            if xp is numpy_namespace:
-                return x if kind is None else x.astype(kind, copy=False)
-            if dtype is not None:
-                x = x.astype(dtype, copy=False)
-            if self.is_cuda and x.nbytes >= SENT_BYTES:
-                sent, ready = sender(self.device)(x)
-                ready()
-                return sent
-            # torch warns about read-only NumPy memory and cannot take negative strides
-            x = np.require(x, requirements=["C", "W"])
-            return xp.asarray(x, device=self.device)
-        if space_of(x) != self:
-            return self.asarray(to_numpy(x), dtype)
-        return x if kind is None else xp.astype(x, kind, copy=False)
+        if is_foreign(x) and space_of(x) == self:
+            return x if dtype is None else self.xp.astype(x, getattr(self.xp, dtype), copy=False)
+        x = to_numpy(x)
+        if dtype is not None:
+            x = x.astype(dtype, copy=False)
+        if self.xp is numpy_namespace:
+            return x
+        if self.is_cuda and x.nbytes >= SENT_BYTES:
+            sent, ready = sender(self.device)(x)
+            ready()
+            return sent
+        # torch warns about read-only NumPy memory and cannot take negative strides
+        return self.xp.asarray(np.require(x, requirements=["C", "W"]), device=self.device)
 
     def __reduce__(self):  # modules cannot be pickled, their names can
         return _space_by_name, (self.xp.__name__, self.device)
@@ -85,29 +79,29 @@ class Space(NamedTuple):
         return f"{self.library}.asarray(X, device={str(self.device)!r})"
 
 
-def _space_by_name(name: str, device: Any) -> Space:
+def _space_by_name(name: str, device: object) -> Space:
     return Space(importlib.import_module(name), device)
 
 
 NUMPY = Space(numpy_namespace, "cpu")
 
 
-def is_foreign(x: Any) -> bool:
+def is_foreign(x: object) -> bool:
     """True for an array of the array API standard that is not NumPy's (torch, CuPy, array-api-strict, ...)."""
-    return compat.is_array_api_obj(x) and not isinstance(x, (np.ndarray, np.generic))
+    return not isinstance(x, (np.ndarray, np.generic)) and compat.is_array_api_obj(x)
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     """True for arrays of torch and CuPy, whose bits can be read where they are."""
     return bool(compat.is_torch_array(x) or compat.is_cupy_array(x))
 
 
-def space_of(x: Any) -> Space:
+def space_of(x: object) -> Space:
     """Namespace and device of x; lists, DataFrames and sparse matrices count as NumPy."""
     return Space(compat.array_namespace(x), compat.device(x)) if is_foreign(x) else NUMPY
 
 
-def space_for(x: Any, device: str | None) -> Space:
+def space_for(x: object, device: str | None) -> Space:
     """Where to compute: where x lives, unless `device` names another place (then through torch)."""
     here = space_of(x)
     if device is None or str(here.device) == device:
@@ -125,7 +119,7 @@ def space_for(x: Any, device: str | None) -> Space:
     return Space(torch_namespace, torch.device(device))
 
 
-def namespace(x: Array) -> Any:
+def namespace(x: Array) -> ModuleType:
     """The array API namespace of x (NumPy's for anything else)."""
     return space_of(x).xp
 
@@ -142,44 +136,3 @@ def to_numpy(x: Array) -> np.ndarray:
     if compat.is_array_api_strict_namespace(xp):  # its devices are pretended, but must be left like real ones
         return np.asarray(x.to_device(xp.Device("CPU_DEVICE")))
     return np.asarray(x)
-
-
-def dtype_name(x: Array) -> str:
-    """ "float32", "int8", ... whatever the library and the order of bytes."""
-    return getattr(x.dtype, "name", str(x.dtype)).split(".")[-1]
-
-
-def float_name(x: Array) -> str:
-    """ "float32" for float32 arrays, "float64" for everything else: integers are computed in float64."""
-    return "float32" if dtype_name(x) == "float32" else "float64"
-
-
-def is_numeric(x: Array) -> bool:
-    """True when the dtype is boolean, integer or real floating."""
-    return space_of(x).xp.isdtype(x.dtype, ("bool", "integral", "real floating"))
-
-
-def take_rows(X: Array, rows: np.ndarray) -> Array:
-    """X[rows] for integer row numbers held in NumPy."""
-    if not is_foreign(X):
-        return X[rows]
-    space = space_of(X)
-    return space.xp.take(X, space.asarray(rows), axis=0)
-
-
-def contiguous(x: Array) -> Array:
-    """x in C order (tied weights come as transposes)."""
-    if compat.is_torch_array(x):
-        return x.contiguous()
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x
-
-
-def as_labels(classes: np.ndarray, numbers: Array) -> Array:
-    """classes[numbers], in the library of `numbers` where the classes are numbers, else in NumPy."""
-    labels = classes[to_numpy(numbers)]
-    return space_of(numbers).asarray(labels) if labels.dtype.kind in "biuf" else labels
-
-
-def detached(x: Array) -> Array:
-    """x without torch's record of gradients."""
-    return x.detach() if compat.is_torch_array(x) else x

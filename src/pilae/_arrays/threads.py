@@ -6,8 +6,6 @@ So while pilae works every BLAS has one thread, and what is large is cut into pa
 once, at the end, and sleep until then.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import ctypes
@@ -23,7 +21,6 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 PART = 5e7
 """Operations that are worth a thread of their own: a millisecond or two, where starting one takes a tenth of that."""
@@ -43,8 +40,8 @@ class Pool:
     """A pool of threads that belongs to somebody else."""
 
     get: Callable[[], int | None]
-    set: Callable[[int], Any]
-    each: bool
+    set: Callable[[int], object]
+    per_thread: bool
     """Whether every thread may have a number of its own: OpenMP keeps it so, and MKL."""
 
 
@@ -54,7 +51,7 @@ _lock = threading.RLock()
 _calls: dict[int, int] = {}
 """The calls of pilae under way, and the thread of each."""
 
-_found: dict[Pool, int] = {}
+_counts: dict[Pool, int] = {}
 """The threads that each pool had when the first of these calls came."""
 
 
@@ -62,18 +59,18 @@ class sharing:
     """What is computed within takes no more of the machine than it can use: one thread in every pool, more for large
     pieces (`in_parts`). When the last call leaves, whatever happened, the pools are as they were found.
 
-    `things` are what the call works on: torch's pool is left alone unless one of them is a tensor on the CPU. `work`,
+    `arrays` are what the call works on: torch's pool is left alone unless one of them is a tensor on the CPU. `work`,
     where it is known, are the products of one: none of less than UNSHARED is worth the microseconds.
     """
 
-    __slots__ = ("things", "work")
+    __slots__ = ("arrays", "work")
 
-    def __init__(self, *things: Any, work: float = math.inf) -> None:
-        self.things, self.work = things, work
+    def __init__(self, *arrays: object, work: float = math.inf) -> None:
+        self.arrays, self.work = arrays, work
 
     def __enter__(self) -> None:
         if self.work >= UNSHARED:
-            _come(id(self), self.things)
+            _come(id(self), self.arrays)
 
     def __exit__(self, *error: object) -> None:
         if id(self) in _calls:
@@ -84,7 +81,7 @@ class sharing:
         self.__exit__()
 
 
-def _come(call: int, things: tuple) -> None:
+def _come(call: int, arrays: tuple) -> None:
     me = threading.get_ident()
     with _lock:
         nested = me in _calls.values()
@@ -92,15 +89,15 @@ def _come(call: int, things: tuple) -> None:
         if nested:
             return
         for pool in _pools():
-            if pool not in _found and (count := pool.get()):
-                _found[pool] = count
-            if _found.get(pool, 1) > 1:
+            if pool not in _counts and (count := pool.get()):
+                _counts[pool] = count
+            if _counts.get(pool, 1) > 1:
                 pool.set(1)
-        size = _tensor_numbers(things)
+        size = _tensor_numbers(arrays)
         if size is not None:
             pool = _torch_pool()
-            _found.setdefault(pool, pool.get() or 1)
-            pool.set(1 if size < MANY_NUMBERS else _share(_found[pool]))
+            _counts.setdefault(pool, pool.get() or 1)
+            pool.set(1 if size < MANY_NUMBERS else _share(_counts[pool]))
 
 
 def _leave(call: int) -> None:
@@ -108,11 +105,11 @@ def _leave(call: int) -> None:
         me = _calls.get(call)
         others = [thread for other, thread in _calls.items() if other != call]
         if me is not None and me not in others:
-            for pool, count in _found.items():
-                if count > 1 and (pool.each or not others):
+            for pool, count in _counts.items():
+                if count > 1 and (pool.per_thread or not others):
                     pool.set(count)
         if not others:
-            _found.clear()
+            _counts.clear()
         _calls.pop(call, None)
 
 
@@ -125,22 +122,22 @@ def _pools() -> tuple[Pool, ...]:
     return tuple(Pool(_function(each, "get"), _function(each, "set"), not _is_one_for_all(each)) for each in libraries)
 
 
-def _is_one_for_all(library: Any) -> bool:
+def _is_one_for_all(library) -> bool:
     """Whether the number of threads is one for the whole process, whichever thread sets it."""
     return library.internal_api == "openblas" and library.threading_layer == "pthreads"
 
 
-def _function(library: Any, what: str) -> Callable[..., Any]:
+def _function(library, what: str) -> Callable:
     """What gets or sets ("get", "set") the number of threads of a BLAS.
 
     threadpoolctl lets one thread of a process set that of an OpenBLAS, and does nothing, silently, for others; fits may
     come from any, and here it is counted who is at work. So its own functions are called, which are quicker, too.
     """
     if _is_one_for_all(library):
-        own = ctypes.CDLL(library.filepath)
+        blas = ctypes.CDLL(library.filepath)
         for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64")):
-            if hasattr(own, name := f"{prefix}openblas_{what}_num_threads{suffix}"):
-                return getattr(own, name)
+            if hasattr(blas, name := f"{prefix}openblas_{what}_num_threads{suffix}"):
+                return getattr(blas, name)
     return getattr(library, f"{what}_num_threads")
 
 
@@ -150,12 +147,10 @@ def _torch_pool() -> Pool:
     return Pool(torch.get_num_threads, torch.set_num_threads, True)
 
 
-def _tensor_numbers(things: tuple) -> int | None:
+def _tensor_numbers(arrays: tuple) -> int | None:
     """The size of the largest tensor of torch on the CPU among them."""
-    if "torch" not in sys.modules:
-        return None
-    tensor = sys.modules["torch"].Tensor
-    sizes = [x.numel() for x in things if isinstance(x, tensor) and x.device.type == "cpu"]
+    torch = sys.modules.get("torch")
+    sizes = [x.numel() for x in arrays if torch and isinstance(x, torch.Tensor) and x.device.type == "cpu"]
     return max(sizes, default=None)
 
 
@@ -165,13 +160,13 @@ def lent(size: int) -> Iterator[None]:
     if size < MANY_NUMBERS or not _calls:
         yield
         return
-    mine = [pool for pool in _pools() if pool in _found]
+    pools = [pool for pool in _pools() if pool in _counts]
     try:
-        for pool in mine:
-            pool.set(_share(_found[pool]))
+        for pool in pools:
+            pool.set(_share(_counts[pool]))
         yield
     finally:
-        for pool in mine:
+        for pool in pools:
             pool.set(1)
 
 
@@ -188,7 +183,7 @@ def threads(work: float) -> int:
 
 def _allowed() -> int:
     """By the pools as they were found, and by the processors."""
-    return min(*_found.values(), cpus()) if _found else 1
+    return min(*_counts.values(), cpus()) if _counts else 1
 
 
 def _share(count: int) -> int:
@@ -196,7 +191,7 @@ def _share(count: int) -> int:
     return max(1, min(count, cpus()) // max(1, len(set(_calls.values()))))
 
 
-def in_parts(f: Callable[[slice], Any], n: int, work: float) -> None:
+def in_parts(f: Callable[[slice], object], n: int, work: float) -> None:
     """f of slices that make up range(n), at once in as many threads as so many operations are worth and are free.
 
     Whoever is free takes the next slice, the caller too: beside other work a helper may come late, or not at all.
@@ -257,8 +252,8 @@ def _help(asked: SimpleQueue) -> None:
         answer, run = asked.get()
         if answer.set_running_or_notify_cancel():
             try:
-                for pool in list(_found):
-                    if pool.each:
+                for pool in list(_counts):
+                    if pool.per_thread:
                         pool.set(1)
                 run()
             except BaseException as error:
@@ -270,46 +265,42 @@ def _help(asked: SimpleQueue) -> None:
 
 def cpus() -> int:
     """Processors that this process may use: by affinity, by its control group, and by what joblib is told."""
-    have = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    told = os.environ.get("LOKY_MAX_CPU_COUNT", "")
-    return max(1, int(min(have, quota(), int(told) if told.isdigit() else have)))
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("LOKY_MAX_CPU_COUNT", "")
+    return max(1, int(min(ours, quota(), int(limit) if limit.isdigit() else ours)))
 
 
 @functools.cache
-def quota(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+def quota(groups: Path = Path("/sys/fs/cgroup"), memberships: Path = Path("/proc/self/cgroup")) -> float:
     """Processors' worth of time that the control groups of this process allow, rounded up; infinity without a limit.
 
     A group is bound by those above it. In a container the path of its group may not be there: then its limit stands at
     the root of what it sees.
     """
     least = math.inf
-    for line in _text(own).splitlines():
-        _, _, rest = line.partition(":")
-        names, _, path = rest.partition(":")
+    for line in _text(memberships).splitlines():
+        names, _, path = line.partition(":")[2].partition(":")
         if names and "cpu" not in names.split(","):
             continue
         root = groups / names
-        for folder in (root / path.lstrip("/"), *(root / path.lstrip("/")).parents):
-            least = min(least, _limit(folder))
-            if folder == root:
-                break
+        group = root / path.lstrip("/")
+        least = min(least, *(_limit(folder) for folder in (group, *group.parents) if folder.is_relative_to(root)))
     return least
 
 
 def _limit(folder: Path) -> float:
     """The limit of one group: version 2 has both numbers in one file, version 1 has two."""
-    both = _text(folder / "cpu.max") or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
-    numbers = both.split()
+    text = _text(folder / "cpu.max") or f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"
+    numbers = text.split()
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers) or "0" in numbers:  # "max", or -1
         return math.inf
     return math.ceil(int(numbers[0]) / int(numbers[1]))
 
 
 def _text(path: Path) -> str:
-    try:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return ""
 
 
 def _after_fork() -> None:
@@ -321,9 +312,9 @@ def _after_fork() -> None:
     for call in [call for call, thread in _calls.items() if thread != me]:
         del _calls[call]
     if not _calls:
-        for pool, count in _found.items():
+        for pool, count in _counts.items():
             pool.set(count)
-        _found.clear()
+        _counts.clear()
 
 
 if hasattr(os, "register_at_fork"):

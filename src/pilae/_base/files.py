@@ -1,13 +1,10 @@
 """All or nothing: files that appear whole."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
 import secrets
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,30 +23,26 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: name a file in it.")
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+    if path.exists() and not path.is_file():
         with tempfile.TemporaryFile() as file:
             yield file
             file.seek(0)
             with _writing(path, _FULL), path.open("wb") as device:  # which cannot be written to here and there
                 shutil.copyfileobj(file, device)
         return
-    umask = os.umask(0)
-    os.umask(umask)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask  # as open() would have made it
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666  # as open() would have made it
     name = str(path.with_name(f".pilae-{secrets.token_hex(8)}"))
-    nameless = True
     with _writing(path, None):
         try:  # no name until it is whole: not even a killed process leaves a piece
             handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, mode)
         except (AttributeError, OSError):  # another system, or a file system without
-            nameless = False
             handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode)
     try:
         with _writing(path, _FULL), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # a power cut must not leave the name without the content
-            if nameless:
+            if not os.path.exists(name):
                 _give_name(file, name)
         with _writing(path, None):
             os.replace(name, path)

@@ -1,7 +1,5 @@
 """Progress: one line on standard error when asked for, and scikit-learn's callbacks where it has them."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -18,6 +16,10 @@ except ImportError:  # before scikit-learn 1.9
         return method
 
 
+REWRITTEN_SECONDS = 0.1
+"""The line on a terminal is rewritten no more often than this."""
+
+
 class Progress:
     """Shows what is being computed, how far it is, how long it has taken and how long the pass will still take.
 
@@ -32,9 +34,8 @@ class Progress:
         self._pass = ("", 0, self.start)  # label, rows already done and time when it was first heard of
         self.quiet = False
         """Whether passes are not shown: a stage that has a label of its own is on."""
-        self._estimator: Any = None
-        self._context: Any = None
-        self._task: Any = None
+        nobody: Any = None
+        self._estimator = self._context = self._task = nobody
         self._label = ""
 
     def begin(self, estimator: Any) -> None:
@@ -65,40 +66,39 @@ class Progress:
         """`done` of `total` rows of the stage called `label`."""
         if self.quiet or not label:
             return
+        finished = done >= total
         self._begin_task(label)
-        if done >= total:
+        if finished:
             self._end_task()
         if not self.on:
             return
         now = time.perf_counter()
-        finished = done >= total
         if label != self._pass[0] or done < self._pass[1]:
             self._pass = (label, done, now)
-        if self.live and (finished or now - self.shown > 0.1):
-            self.shown = now
-            filled = 20 * done // max(total, 1)
-            bar = "#" * filled + "." * (20 - filled)
-            line = f"{label:<28} [{bar}] {done:>9,} / {total:,} rows  {now - self.start:5.1f} s"
-            since = done - self._pass[1]
-            if since > 0 and not finished:
-                line += f", {(now - self._pass[2]) * (total - done) / since:.0f} s left"
-            sys.stderr.write(f"\r\033[K{line}")
-            sys.stderr.flush()
-        elif finished and not self.live:
-            sys.stderr.write(f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s\n")
+        if not finished and not (self.live and now - self.shown > REWRITTEN_SECONDS):
+            return
+        self.shown = now
+        bar = "#" * (20 * done // max(total, 1))
+        line = f"{label:<28} [{bar:.<20}] {done:>9,} / {total:,} rows  {now - self.start:5.1f} s"
+        since = done - self._pass[1]
+        if since > 0 and not finished:
+            line += f", {(now - self._pass[2]) * (total - done) / since:.0f} s left"
+        self._show(line, f"{label:<28} {total:>9,} rows  {now - self.start:5.1f} s")
 
     def stage(self, label: str) -> None:
         """What is being done, where counting rows would say little; until `end_of_stages` or the next one."""
         self.quiet = True
         self._begin_task(label)
-        if not self.on:
-            return
-        now = time.perf_counter() - self.start
+        if self.on:
+            now = time.perf_counter() - self.start
+            self._show(f"{label}  {now:5.1f} s", f"{label:<80} {now:5.1f} s")
+
+    def _show(self, live: str, logged: str) -> None:
+        """One of two lines: on a terminal in the place of the last, elsewhere below it."""
         if self.live:
-            sys.stderr.write(f"\r\033[K{label}  {now:5.1f} s")
-            sys.stderr.flush()
+            print(f"\r\033[K{live}", end="", file=sys.stderr, flush=True)
         else:
-            sys.stderr.write(f"{label:<80} {now:5.1f} s\n")
+            print(logged, file=sys.stderr)
 
     def end_of_stages(self) -> None:
         """Show passes again."""
@@ -107,8 +107,7 @@ class Progress:
     def close(self) -> None:
         """End the line."""
         if self.live:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            print(file=sys.stderr, flush=True)
             self.live = False
 
     def summary(self, stats: dict[str, float]) -> None:

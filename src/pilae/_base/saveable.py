@@ -1,7 +1,5 @@
 """What a model file may hold: each class is listed where it is defined, and the file format reads the list."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 Kind = TypeVar("Kind")

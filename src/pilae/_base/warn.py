@@ -1,7 +1,5 @@
 """Warnings that point at the user's own line."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings
@@ -11,7 +9,7 @@ import sklearn
 
 _PACKAGE = Path(__file__).parents[1]
 _OURS = f"{_PACKAGE}{os.sep}"
-_COMMAND = str(_PACKAGE / "cli.py")
+_COMMAND = f"{_PACKAGE / 'cli'}{os.sep}"
 _SKLEARN = f"{Path(sklearn.__file__).parent}{os.sep}"
 
 
@@ -23,7 +21,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if file == _COMMAND or not file.startswith((_OURS, _SKLEARN)):
+        if file.startswith(_COMMAND) or not file.startswith((_OURS, _SKLEARN)):
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

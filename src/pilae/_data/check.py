@@ -1,64 +1,115 @@
 """Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
 
-from __future__ import annotations
-
+import functools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
+from .._base.saveable import saveable
 from .._base.scalars import is_number
+
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Array:
-    """X as a 2-D array of its own library, or CSR. Nothing is copied that is already in order."""
-    name = type(estimator).__name__
+@saveable
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """How many columns rows have, and their names where a table gave them."""
+
+    count: int
+    names: np.ndarray | None = None
+
+
+def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1) -> tuple[Array, Columns]:
+    """X as a 2-D array of its own library, or CSR, and its columns, which must be those of `fit` where they are given.
+
+    Nothing is copied that is already in order; `name` is the estimator's, for error sentences.
+    """
+    if columns is not None and columns.names is None and _in_order(X, columns.count):
+        check_finite(X, "X", name)
+        return X, columns
     if isinstance(X, Iterator):
         raise read_once("X")
     X = unmasked(X, "X")
+    estimator = _estimator(name, columns)
     if is_foreign(X):
-        X = _arrays.detached(X)
-        if X.ndim != 2:
-            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
-        if not _arrays.is_numeric(X):
-            raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
-        for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
-            if size < least:
-                raise ValueError(
-                    f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
-                    f"required by {name}."
-                )
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        X = _foreign(X, name, min_rows)
+        validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     else:
-        if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
-            X = _sound_sparse(X)
-        try:
-            X = validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype="numeric",
-                ensure_all_finite=False,
-                ensure_min_samples=min_rows,
-            )
-        except (ValueError, TypeError, OverflowError) as error:
-            raise in_one_sentence(error) from None
-        X = in_float64(X, "X")
-        if X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
-                "example with skrub.TableVectorizer."
-            )
+        X = _plain(X, estimator, min_rows, reset=columns is None)
     check_finite(X, "X", name)
+    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
+
+
+def _in_order(X: Any, d: int) -> bool:
+    """Whether all there is to check is that numbers are finite: one row is predicted sooner than it is looked at."""
+    return type(X) is np.ndarray and X.dtype in FLOATS and X.ndim == 2 and X.shape[1] == d and X.shape[0] > 0
+
+
+@functools.cache
+def _named(name: str) -> type:
+    return type(name, (BaseEstimator,), {})
+
+
+def _estimator(name: str, columns: Columns | None) -> Any:
+    """`validate_data` speaks to an estimator: one of this name that was fitted on these columns."""
+    estimator = _named(name)()
+    if columns is not None:
+        estimator.n_features_in_ = columns.count
+        if columns.names is not None:
+            estimator.feature_names_in_ = columns.names
+    return estimator
+
+
+def _foreign(X: Array, name: str, min_rows: int) -> Array:
+    """X of another library than NumPy."""
+    X = _arrays.detached(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
+    if not _arrays.is_numeric(X):
+        raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
+    for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
+        if size < least:
+            raise ValueError(
+                f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
+                f"required by {name}."
+            )
+    return X
+
+
+def _plain(X: Any, estimator: Any, min_rows: int, *, reset: bool) -> Any:
+    """X as an array of NumPy, or CSR."""
+    if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
+        X = _sound_sparse(X)
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise in_one_sentence(error) from None
+    X = in_float64(X, "X")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
+            "example with skrub.TableVectorizer."
+        )
     return X
 
 
@@ -160,16 +211,15 @@ def check_finite(X: Any, what: str, name: str) -> None:
         )
 
 
-def check_same_space(estimator: Any, method: str, X: Any, fitted: Space) -> None:
-    """A model lives where it was fitted; with `device` given, X is moved there."""
+def check_same_space(name: str, method: str, X: Array, fitted: Space) -> None:
+    """A model without a `device` lives where it was fitted."""
     here = space_of(X)
-    if here == fitted or getattr(estimator, "device", None) is not None:
-        return
-    raise ValueError(
-        f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as "
-        f"those passed to fit(): X lives in {here.describe()}, the model in {fitted.describe()}; pass "
-        f"{fitted.recipe()}, or fit again on arrays of X's kind."
-    )
+    if here != fitted:
+        raise ValueError(
+            f"Inputs passed to {name}.{method}() must use the same namespace and the same device as "
+            f"those passed to fit(): X lives in {here.describe()}, the model in {fitted.describe()}; pass "
+            f"{fitted.recipe()}, or fit again on arrays of X's kind."
+        )
 
 
 def tamed_weight(sample_weight: Any, n: int) -> tuple[np.ndarray | None, int]:

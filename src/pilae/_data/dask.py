@@ -4,25 +4,21 @@ One task per partition makes what a loop over its blocks would add up; only such
 row hash, ever come to the client. Which rows those are does not depend on the partitions.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import NUMPY, Space, to_numpy
 from .._base.progress import Progress
+from .labels import need_y, plain_labels
 from .pieces import Piece
 from .rows import Block, Rows, Total
 from .sources import Source
 from .stream import FirstReading, Stream, gather, joined_weights, read_targets
-from .targets import need_y, plain_labels
+from .targets import Numbers, Reading, Targets
 
 FAN_IN = 8
 """Sums merged by one task."""
@@ -69,21 +65,20 @@ class DaskRows(Stream):
     y, w : Dask array or Series, or array, optional
     """
 
-    def __init__(self, X: Any, y: Any, w: Any, space: Space, *, labels: bool | None, **running: Any) -> None:
+    def __init__(self, X: Any, y: Any, w: Any, space: Space, kind: type[Reading], **running: Any) -> None:
         from dask import compute, delayed
 
         if space != NUMPY:
             raise ValueError("Dask collections are computed on the workers' processors: use device=None.")
         self.parts, columns, d, dtype = _partitions(X, y, w)
-        tasks = [delayed(_targets)(part, k, columns, labels, running["name"]) for k, part in enumerate(self.parts)]
+        tasks = [delayed(_targets)(part, k, columns, kind, running["name"]) for k, part in enumerate(self.parts)]
         readings = compute(*tasks)
-        self.reading = gather([reading for reading in readings if reading is not None], labels=bool(labels))
+        self.reading = gather([reading[:3] for reading in readings if reading is not None], kind)
         super().__init__(
             _Shape(d, dtype, columns),
             space,
             n=self.reading.n,
-            classes=self.reading.classes if labels else None,
-            real=labels is False,
+            kind=self.reading.kind,
             total_weight=self.reading.weight,
             **running,
         )
@@ -142,8 +137,7 @@ class DaskRows(Stream):
     def _reader(self) -> Callable[[Any, int], Stream]:
         """Makes, in a worker, the rows of one partition."""
         settings = {
-            "classes": self.classes,
-            "real": self.real,
+            "kind": self.kind,
             "factor": self.factor,
             "block_rows": self.block_rows,
             "dtype": self.dtype,
@@ -198,10 +192,10 @@ def _part_whole(reader: _PartitionRows, part: tuple[Any, Any, Any], number: int)
 
 
 def _targets(
-    part: tuple[Any, Any, Any], number: int, columns: list[str] | None, labels: bool | None, name: str
+    part: tuple[Any, Any, Any], number: int, columns: list[str] | None, kind: type[Reading], name: str
 ) -> FirstReading | None:
     source = _Partition(*part, number, columns)
-    return read_targets(source, labels=labels, name=name) if source.count() else None
+    return read_targets(source, kind, name) if source.count() else None
 
 
 def _partitions(X: Any, y: Any, w: Any) -> tuple[list[tuple], list[str] | None, int, str]:
@@ -255,27 +249,14 @@ def _aligned(side: Any, sizes: tuple, what: str) -> list:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def lazy_on_dask(method: Callable) -> Callable:
-    """On Dask collections the method gives a Dask array that computes nothing yet."""
-
-    @wraps(method)
-    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_dask(X):
-            return method(self, X, *args, **kwargs)
-        check_is_fitted(self)
-        getattr(self, "_current_head", lambda: None)()  # solved once, not in every task
-        return lazily(self, method.__name__, X, args, kwargs)
-
-    return wrapped
-
-
-def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
-    """model.method(X) as a Dask array that computes nothing yet."""
+def lazily(model: Any, method: str, X: Any, args: tuple) -> Any:
+    """model.method(X, *args) as a Dask array that computes nothing yet."""
     import dask.array as da
     from dask import delayed
 
-    like = _answer_like(model, method, args, kwargs)
-    shared = delayed(_snapshot(model), traverse=False)
+    model = _snapshot(model)
+    like = _answer_like(model, method, args)
+    shared = delayed(model, traverse=False)
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         parts, sizes = list(X.to_delayed().ravel()), X.chunks[0]
@@ -283,7 +264,7 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
         parts, sizes = list(X.to_delayed()), (np.nan,) * X.npartitions
     made = [
         da.from_delayed(
-            delayed(_ask)(shared, method, part, args, kwargs),
+            delayed(_ask)(shared, method, part, args),
             shape=(size, *like.shape[1:]),
             dtype=like.dtype,
             meta=like[:0],
@@ -293,48 +274,45 @@ def lazily(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> Any:
     return da.concatenate(made, axis=0, allow_unknown_chunksizes=True)
 
 
-def _answer_like(model: Any, method: str, args: tuple, kwargs: dict) -> Any:
+def _answer_like(model: Any, method: str, args: tuple) -> Any:
     """What the method gives for one row, for its shape and dtype."""
     row, names = np.zeros((1, model.n_features_in_)), getattr(model, "feature_names_in_", None)
     if names is not None:
         import pandas as pd
 
         row = pd.DataFrame(row, columns=names)
-    return getattr(model, method)(row, *args, **kwargs)
+    return getattr(model, method)(row, *args)
 
 
 def _snapshot(model: Any) -> Any:
-    """The model as it is now, without what only training needs: later changes do not reach predictions made before."""
-    new = copy.copy(model)
-    new.network_ = copy.copy(model.network_)
-    new.network_.layers = new.layers_ = [replace(layer, statistics=None) for layer in model.network_.layers]
-    output = getattr(getattr(model, "head_", None), "output", None)
-    if output is not None:
-        new.head_ = copy.copy(model.head_)
-        new.head_.output = replace(output, moments=None)
+    """The model as it is now, solved once and not in every task, without what only training needs: later changes do
+    not reach predictions made before."""
+    new, fitted = copy.copy(model), model._read()
+    fitted.ready()
+    new.fitted_ = fitted.lean()
     return new
 
 
-def _ask(model: Any, method: str, X: Any, args: tuple, kwargs: dict) -> np.ndarray:
+def _ask(model: Any, method: str, X: Any, args: tuple) -> np.ndarray:
     ask = getattr(model, method)
     if X.shape[0]:
-        return ask(X, *args, **kwargs)
+        return ask(X, *args)
     like = np.zeros((1, X.shape[1])) if isinstance(X, np.ndarray) else X.reindex([0]).fillna(0.0)
-    return ask(like, *args, **kwargs)[:0]  # an empty partition has an empty answer
+    return ask(like, *args)[:0]  # an empty partition has an empty answer
 
 
-def accuracy(model: Any, X: Any, y: Any, w: Any) -> float:
-    """The share of rows, by weight, for which `predict` is right."""
-    y, predicted, w = _answered(model, X, y, w)
-    right = (predicted == y).all(axis=1, keepdims=True)
-    return float((w * right).sum() / w.sum())
+def dask_score(model: Any, targets: Targets, X: Any, y: Any, w: Any) -> float:
+    """The share of rows, by weight, for which `predict` is right, or R2, the mean over outputs.
 
-
-def r2(model: Any, X: Any, y: Any, w: Any) -> float:
-    """R2, the mean over outputs. As scikit-learn: a constant target scores 1 if it is met and 0 if not."""
+    As scikit-learn: a constant target scores 1 if it is met and 0 if not.
+    """
     from dask import compute
 
-    y, predicted, w = _answered(model, X, y, w)
+    need_y(type(model).__name__, y)
+    y, predicted, w = _answered(_snapshot(model), X, y, w)
+    if not isinstance(targets, Numbers):
+        right = (predicted == y).all(axis=1, keepdims=True)
+        return float((w * right).sum() / w.sum())
     mean = (w * y).sum(axis=0) / w.sum()
     deviations, errors = compute((w * (y - mean) ** 2).sum(axis=0), (w * (y - predicted) ** 2).sum(axis=0))
     constant = deviations <= 0
@@ -347,11 +325,10 @@ def _answered(model: Any, X: Any, y: Any, w: Any) -> list[Any]:
     import dask.array as da
     from dask import delayed
 
-    need_y(model, y)
     parts, _, _, _ = _partitions(X, y, w)
-    like = _answer_like(model, "predict", (), {})
+    like = _answer_like(model, "predict", ())
     outputs = 1 if like.ndim == 1 else int(like.shape[1])
-    shared = delayed(_snapshot(model), traverse=False)
+    shared = delayed(model, traverse=False)
     answers = [delayed(_answer, nout=3)(shared, part, outputs) for part in parts]
     return [
         da.concatenate(
@@ -367,4 +344,4 @@ def _answer(model: Any, part: tuple[Any, Any, Any], outputs: int) -> tuple[np.nd
     n = X.shape[0]
     targets = np.asarray(plain_labels(y)).reshape(n, outputs)
     weight = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
-    return targets, np.asarray(_ask(model, "predict", X, (), {})).reshape(n, outputs), weight.reshape(n, 1)
+    return targets, np.asarray(_ask(model, "predict", X, ())).reshape(n, outputs), weight.reshape(n, 1)

@@ -1,7 +1,5 @@
 """Some rows as they come from a source, and what is wrong with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

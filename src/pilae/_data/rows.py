@@ -251,7 +251,7 @@ class Rows:
         if self._there is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
             self._there = self._dense(self.X)  # copied once, not in every pass
         X = self._dense(self.X[part, :]) if self._there is None else self._there[part, :]
-        X = counting(X, w)
+        X = without_weightless(X, w)
         return Block(X, self._targets(part), w, start, codes, unit)
 
     def _dense(self, X: Any) -> Array:
@@ -275,7 +275,7 @@ def _widen(extent: Extent, block: Block) -> None:
     extent.add(block.X)
 
 
-def counting(X: Array, w: Array) -> Array:
+def without_weightless(X: Array, w: Array) -> Array:
     """X, with zeros in the rows of weight zero where these hold large numbers: infinity times zero is no number."""
     if w is None:
         return X

@@ -4,8 +4,6 @@ A source can be read again and again, block by block, with its targets in it. `m
 nothing but blocks and small samples is ever held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ import scipy.sparse
 from .._arrays import to_numpy
 from .._base.extras import extra
 from .check import read_once
+from .labels import plain_labels
 from .pieces import Piece, need_target
-from .targets import plain_labels
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""

@@ -1,7 +1,5 @@
 """The rows of a source as blocks, read ahead while computing."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,9 +12,10 @@ import scipy.sparse
 
 from .._arrays import NUMPY, Array, Space, sender
 from .._base.progress import Progress
-from .pieces import Piece, check_piece, check_piece_targets, check_piece_weight, codes_of, label_masses, need_target
-from .rows import Block, Rows, counting, indicators, unit_of
+from .pieces import Piece, check_piece, check_piece_weight
+from .rows import Block, Rows, indicators, unit_of, without_weightless
 from .sources import Source
+from .targets import Classes, Look, NoTargets, Numbers, Reading
 
 
 class Stream(Rows):
@@ -26,8 +25,8 @@ class Stream(Rows):
     ----------
     n : int
         Number of rows, found by a first reading.
-    classes : array, optional
-        Labels become class numbers, their places in this.
+    kind : Classes, Numbers or NoTargets
+        How targets are read.
     factor : array, optional
         Weight of each class.
     total_weight : float
@@ -43,8 +42,7 @@ class Stream(Rows):
         space: Space,
         *,
         n: int,
-        classes: np.ndarray | None = None,
-        real: bool = False,
+        kind: Reading | None = None,
         factor: np.ndarray | None = None,
         total_weight: float = 0.0,
         block_rows: int | str = "auto",
@@ -56,10 +54,14 @@ class Stream(Rows):
     ) -> None:
         empty = np.empty((0, source.d), dtype=source.dtype)
         super().__init__(empty, space, block_rows=block_rows, dtype=dtype, progress=progress, gauge=gauge)
-        self.source, self.classes, self.real, self.factor, self.name = source, classes, real, factor, name
-        self.n, self.n_classes = n, 0 if classes is None else len(classes)
+        self.source, self.factor, self.name, self.n = source, factor, name, n
+        self.read_as(NoTargets() if kind is None else kind)
         self._weight = total_weight
         self.checked = checked
+
+    def read_as(self, kind: Reading) -> None:
+        """How targets are read from now on."""
+        self.kind, self.n_classes = kind, kind.n_classes
 
     @property
     def total_weight(self) -> float:
@@ -107,9 +109,7 @@ class Stream(Rows):
                     None if whole.w is None else whole.w[part],
                     partial(_from, whole.where, a),
                 )
-                codes = None
-                if self.classes is not None:
-                    codes = codes_of(need_target(piece).reshape(-1), self.classes, piece.where)
+                codes = self.kind.codes(piece)
                 if self.space.is_cuda and self.gauge is None and not scipy.sparse.issparse(piece.X):
                     yield piece, codes, *sender(self.space.device)(piece.X.astype(self.dtype, copy=False))
                 else:
@@ -127,10 +127,10 @@ class Stream(Rows):
             self.progress.update("taking samples", start, self.n)
             n = int(piece.X.shape[0])
             at = wanted[slice(*np.searchsorted(wanted, [start, start + n]))] - start
-            X.append(here._dense(piece.X[at, :]))
-            y = need_target(piece)[at] if self.real or self.classes is not None else np.empty(0)
-            codes.append(None if self.classes is None else codes_of(y.reshape(-1), self.classes, piece.where))
-            targets.append(np.asarray(y, dtype=np.float64).reshape(len(at), -1) if self.real else None)
+            part = Piece(piece.X[at, :], None if piece.y is None else piece.y[at], None, piece.where)
+            X.append(here._dense(part.X))
+            codes.append(self.kind.codes(part))
+            targets.append(self.kind.columns(part))
             start += n
         self._check_count(start)
         return self._chosen(wanted, chosen, X, codes, targets)
@@ -163,18 +163,17 @@ class Stream(Rows):
         return samples
 
     def _piece(self, piece: Piece, codes: np.ndarray | None, X: Array, start: int) -> Block:
-        w, Z = piece.w, None
+        w, columns = piece.w, self.kind.columns(piece)
         if codes is not None:
             Z = indicators(codes, self.n_classes, self.space, self.dtype)
-        elif self.real:
-            Z = np.asarray(need_target(piece), dtype=np.float64).reshape(int(X.shape[0]), -1)
-            Z = self.space.asarray(Z, self.dtype)
+        else:
+            Z = None if columns is None else self.space.asarray(columns, self.dtype)
         unit = unit_of(w)
         if self.factor is not None and codes is not None:
             c = self.factor[codes]
             w, unit = (c if w is None else w * c), (c if unit is None else unit * c)
         w = None if w is None else self.space.asarray(w, "float64")
-        return Block(counting(X, w), Z, w, start, codes, unit)
+        return Block(without_weightless(X, w), Z, w, start, codes, unit)
 
 
 def _from(where: Callable[[int], str], first: int, row: int) -> str:
@@ -226,57 +225,42 @@ class FirstReading(NamedTuple):
 
     n: int
     weight: float
-    classes: np.ndarray
-    mass: np.ndarray
-    """Weight of each class (empty, like the classes, for real targets)."""
-    n_outputs: int
+    look: Look
+    kind: Reading
 
 
-def read_targets(source: Source, *, labels: bool | None, name: str) -> FirstReading:
-    """Count the rows; collect the labels with their weights, or check that targets are finite numbers.
-
-    With labels=None targets are not looked at.
-    """
+def read_targets(source: Source, kind: type[Reading], name: str) -> FirstReading:
+    """Count the rows; collect the labels with their weights, or check that targets are finite numbers."""
     readings = []
     pieces = source.read(targets_only=True)
     for piece in ahead(pieces) if source.slow else pieces:
         n = int(piece.X.shape[0])
         if piece.w is not None:
             check_piece_weight(piece.w, piece.where)
-        classes: np.ndarray = np.empty(0)
-        mass: np.ndarray = np.empty(0)
-        n_outputs = 0
-        if labels is not None:
-            y = need_target(piece)
-            if labels and y.ndim == 2 and y.shape[1] == 1:
-                y = y[:, 0]
-            if labels and y.ndim != 1:
-                raise ValueError(
-                    f"{piece.where(0)}: targets of a source are one label a row, not {y.shape[1]} columns."
-                )
-            check_piece_targets(y, labels, piece.where, name)
-            n_outputs = 1 if y.ndim == 1 else y.shape[1]
-        if labels:
-            classes, mass = label_masses(y, piece.w)
-        readings.append(FirstReading(n, n if piece.w is None else float(piece.w.sum()), classes, mass, n_outputs))
-    return gather(readings, labels=bool(labels))
+        readings.append((n, n if piece.w is None else float(piece.w.sum()), kind.look(piece, name)))
+    return gather(readings, kind)
 
 
-def gather(readings: list[FirstReading], *, labels: bool) -> FirstReading:
-    """One reading from those of parts of the rows."""
+def gather(readings: list[tuple[int, float, Look]], kind: type[Reading]) -> FirstReading:
+    """One reading from those of parts of the rows: (rows, their weight, a look at their targets)."""
     if not readings:
         raise ValueError("The source has no rows.")
-    n, weight = sum(reading.n for reading in readings), sum(reading.weight for reading in readings)
-    if weight <= 0:
+    counts, weights, looks = zip(*readings, strict=True)
+    if sum(weights) <= 0:
         raise ValueError("The weights are zero on every row: at least one row must count.")
-    if len({reading.n_outputs for reading in readings}) > 1:
+    if len({look.n_outputs for look in looks}) > 1:
         raise ValueError("The number of target columns changes from block to block.")
-    if len({reading.classes.dtype.kind in "OUS" for reading in readings if len(reading.classes)}) > 1:
+    if len({look.classes.dtype.kind in "OUS" for look in looks if len(look.classes)}) > 1:
         raise ValueError("Labels must be of one kind: some blocks have numbers, others text.")
     mass: dict[Any, float] = {}
-    for reading in readings:
-        for label, m in zip(reading.classes.tolist(), reading.mass.tolist(), strict=True):
+    for look in looks:
+        for label, m in zip(look.classes.tolist(), look.mass.tolist(), strict=True):
             mass[label] = mass.get(label, 0.0) + m
-    classes: np.ndarray = np.unique(np.array(list(mass))) if labels else np.empty(0)
-    sums = np.array([mass[label] for label in classes.tolist()])
-    return FirstReading(n, weight, classes, sums, readings[0].n_outputs)
+    classes: np.ndarray = np.unique(np.array(list(mass))) if mass else np.empty(0)
+    look = Look(classes, np.array([mass[label] for label in classes.tolist()]), looks[0].n_outputs)
+    made: Reading = NoTargets()
+    if kind is Classes:
+        made = Classes(look.classes)
+    elif kind is Numbers:
+        made = Numbers(look.n_outputs, look.n_outputs == 1)
+    return FirstReading(sum(counts), sum(weights), look, made)

@@ -1,114 +1,333 @@
-"""Targets as users pass them: labels, several labels a row, numbers."""
+"""Targets: classes, labels or numbers. How each is read, and what the outputs of a network mean for it."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .._arrays import is_foreign, to_numpy
+from .._arrays import Array, as_labels, is_foreign, namespace, to_numpy
+from .._base.saveable import saveable
 from .._base.scalars import is_number
+from .._engine.calibration import Calibration, class_calibration, label_calibration
+from .._engine.scores import Scored
 from .check import check_finite, in_float64, in_one_sentence, unmasked
+from .labels import (
+    all_classes,
+    check_label_values,
+    check_length,
+    check_target_size,
+    class_numbers,
+    kind_of_labels,
+    need_y,
+    one_kind,
+    plain_labels,
+)
+from .pieces import Piece, check_piece_targets, codes_of, label_masses, need_target
 
-MAX_CLASSES = 5_000
-"""Each class is an output with a target column of its own, and about a megabyte while the fit lasts."""
-
-TARGET_SIZES = {"float64": (1e-150, 1e150), "float32": (1e-15, 1e15)}
-"""Targets as large as that can be squared and added up."""
-
-
-def need_y(estimator: Any, y: Any) -> None:
-    if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
-        )
-
-
-def _check_length(y: Any, n: int) -> None:
-    if y.ndim == 0:
-        raise ValueError(f"y is a single value, but X has {n} rows: give one target for each row.")
-    if y.shape[0] != n:
-        raise ValueError(f"X has {n} rows but y has {y.shape[0]}: give one target for each row.")
+ROUNDED_MASS = 1e-6
+"""A class whose rows weigh less than minus this share of all has lost rows that were never in it."""
 
 
-def plain_labels(y: Any) -> Any:
-    """y without its container: from a device, a mask, a sparse matrix, or a pandas extension type."""
-    y = unmasked(y, "y")
-    if is_foreign(y):
-        return to_numpy(y)
-    if scipy.sparse.issparse(y):
-        return y.toarray()
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)  # pandas' Int64, boolean, ...
-    return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
+class Encoding(NamedTuple):
+    """Targets of rows as `Rows` takes them: class numbers, or columns of numbers."""
+
+    codes: np.ndarray | None = None
+    n_classes: int = 0
+    targets: np.ndarray | None = None
 
 
-def _kind_of_labels(y: Any) -> str:
-    """scikit-learn's word for the kind of these labels."""
-    try:
-        with np.errstate(invalid="ignore"):  # floats beyond the integers are no classes
-            kind = type_of_target(y, input_name="y")
-            check_classification_targets(y)
-    except TypeError as error:
-        if "not supported between instances" not in str(error):
-            raise
-        raise ValueError(
-            "y holds labels of several kinds, which have no order: make all of them text or all of them numbers, and "
-            "leave out rows without a label."
-        ) from error
-    return kind
+class Look(NamedTuple):
+    """What the targets of some rows of a source are: their classes with the weight of each, or how many columns."""
+
+    classes: np.ndarray
+    mass: np.ndarray
+    n_outputs: int
 
 
-def check_labels(
-    estimator: Any, y: Any, n: int, w: np.ndarray | None, announced: Any = None
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Targets of a classifier: (classes, integer codes or 0/1 matrix, multilabel?)."""
-    need_y(estimator, y)
+class Later(NamedTuple):
+    """What reading targets after `fit` needs: for whom, in which dtype, and classes that are announced."""
+
+    name: str
+    dtype: str
+    announced: Any = None
+
+
+class NoTargets:
+    """Rows alone."""
+
+    n_classes = 0
+
+    @staticmethod
+    def look(piece: Piece, name: str) -> Look:
+        return Look(np.empty(0), np.empty(0), 0)
+
+    def codes(self, piece: Piece) -> np.ndarray | None:
+        return None
+
+    def columns(self, piece: Piece) -> np.ndarray | None:
+        return None
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """One class a row; outputs are fitted to 0/1 columns, one for each class."""
+
+    classes: np.ndarray
+    multilabel: ClassVar[bool] = False
+
+    @staticmethod
+    def look(piece: Piece, name: str) -> Look:
+        y = need_target(piece)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        if y.ndim != 1:
+            raise ValueError(f"{piece.where(0)}: targets of a source are one label a row, not {y.shape[1]} columns.")
+        check_piece_targets(y, True, piece.where, name)
+        return Look(*label_masses(y, piece.w), 1)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    def codes(self, piece: Piece) -> np.ndarray | None:
+        return codes_of(need_target(piece).reshape(-1), self.classes, piece.where)
+
+    def columns(self, piece: Piece) -> np.ndarray | None:
+        return None
+
+    def answer(self, outputs: Array) -> Array:
+        if isinstance(outputs, np.ndarray):
+            return self.classes[outputs.argmax(axis=1)]
+        return as_labels(self.classes, namespace(outputs).argmax(outputs, axis=1))
+
+    def margin(self, outputs: Array) -> Array:
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes) == 2 else outputs
+
+    def probabilities(self, outputs: Array, calibration: Calibration) -> Array:
+        return calibration.of_classes(outputs)
+
+    def calibrated(self, loo: Scored) -> Calibration | None:
+        return class_calibration(loo)
+
+    def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
+        """Leave-one-out predictions of the scored rows, and their accuracy."""
+        decided = np.argmax(loo.outputs, axis=1)
+        hits = decided == np.argmax(loo.targets, axis=1)
+        return self.classes[decided], float(np.average(hits, weights=loo.judges))
+
+    def score(self, y: Any, predicted: Array, weight: Any) -> float:
+        return accuracy(y, predicted, weight)
+
+    def original(self, encoding: Encoding) -> np.ndarray | None:
+        """The targets as a head that is an estimator of its own is given them."""
+        return self.classes[encoding.codes]
+
+    def read(self, y: Any, n: int, w: np.ndarray | None, later: Later) -> tuple[Targets, Encoding]:
+        """Targets of rows that come after `fit`, and the classes there are with them."""
+        need_y(later.name, y)
+        values = np.asarray(plain_labels(y))
+        check_label_values(values, n, later.name)
+        kind_of_labels(values)
+        labels = column_or_1d(values, warn=True)
+        check_length(labels, n)
+        new = labels if w is None else labels[w > 0]
+        new = new if later.announced is None else np.concatenate([new, np.asarray(later.announced)])
+        known = self.with_labels(new)
+        return known, Encoding(class_numbers(labels, known.classes), len(known.classes))
+
+    def with_labels(self, labels: Any) -> Classes:
+        """The classes with these labels among them."""
+        classes = one_kind(self.classes, np.unique(np.asarray(plain_labels(labels))))
+        return self if len(classes) == len(self.classes) else Classes(classes)
+
+    def met(self, look: Look, announced: Any) -> Classes:
+        """The classes there are with those of a source, and those announced for later."""
+        return self.with_labels(look.classes if announced is None else np.concatenate([look.classes, announced]))
+
+    def joined(self, other: Targets, number: int) -> Classes:
+        if not isinstance(other, Classes):
+            raise _other_outputs(number, other.n_outputs, None)
+        return self.with_labels(other.classes)
+
+    def columns_of(self, other: Targets) -> list[int | None] | None:
+        """For each of these classes the output it has among the other ones; None in all where they are the same."""
+        assert isinstance(other, Classes)
+        if self is other:
+            return None
+        at = {label: k for k, label in enumerate(other.classes.tolist())}
+        return [at.get(label) for label in self.classes.tolist()]
+
+    def check_mass(self, mass: np.ndarray, weight: float) -> None:
+        """What the rows of each class weigh after some were taken out: not less than nothing."""
+        if np.any(mass < -ROUNDED_MASS * max(1.0, weight)):
+            short = self.classes.tolist()[int(np.argmin(mass))]
+            raise ValueError(f"Cannot forget these rows: there are not so many of class {short!r} in the model.")
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class Labels(Classes):
+    """Several labels a row, as a 0/1 matrix: one output for each."""
+
+    multilabel: ClassVar[bool] = True
+
+    @property
+    def n_classes(self) -> int:
+        return 0
+
+    def answer(self, outputs: Array) -> Array:
+        xp = namespace(outputs)
+        return xp.astype(outputs > 0.5, xp.int64)
+
+    def margin(self, outputs: Array) -> Array:
+        return outputs
+
+    def probabilities(self, outputs: Array, calibration: Calibration) -> Array:
+        return calibration.of_labels(outputs)
+
+    def calibrated(self, loo: Scored) -> Calibration | None:
+        return label_calibration(loo)
+
+    def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
+        decided = self.answer(loo.outputs)
+        hits = (decided == self.answer(loo.targets)).all(axis=1)
+        return decided, float(np.average(hits, weights=loo.judges))
+
+    def original(self, encoding: Encoding) -> np.ndarray | None:
+        return encoding.targets
+
+    def read(self, y: Any, n: int, w: np.ndarray | None, later: Later) -> tuple[Targets, Encoding]:
+        targets, encoding = read_labels(y, n, w, later.name)
+        if not isinstance(targets, Labels) or targets.n_outputs != self.n_outputs:
+            raise ValueError(f"y must be a 0/1 matrix of {self.n_outputs} columns, one for each label.")
+        return self, encoding
+
+    def met(self, look: Look, announced: Any) -> Labels:
+        raise ValueError("A model of several labels a row takes arrays only: sources bring one label a row.")
+
+    def joined(self, other: Targets, number: int) -> Labels:
+        if not isinstance(other, Labels) or other.n_outputs != self.n_outputs:
+            raise _other_outputs(number, other.n_outputs if isinstance(other, Labels) else None, self.n_outputs)
+        return self
+
+    def columns_of(self, other: Targets) -> list[int | None] | None:
+        return None
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """One column of numbers or several; `flat` where they came, and go, without a second axis."""
+
+    n_outputs: int
+    flat: bool
+    n_classes: ClassVar[int] = 0
+
+    @staticmethod
+    def look(piece: Piece, name: str) -> Look:
+        y = need_target(piece)
+        check_piece_targets(y, False, piece.where, name)
+        return Look(np.empty(0), np.empty(0), 1 if y.ndim == 1 else y.shape[1])
+
+    def codes(self, piece: Piece) -> np.ndarray | None:
+        return None
+
+    def columns(self, piece: Piece) -> np.ndarray | None:
+        return np.asarray(need_target(piece), dtype=np.float64).reshape(int(piece.X.shape[0]), -1)
+
+    def answer(self, outputs: Array) -> Array:
+        return outputs[:, 0] if self.flat else outputs
+
+    margin = answer
+
+    def probabilities(self, outputs: Array, calibration: Calibration) -> Array:
+        raise TypeError("numbers have no probabilities")
+
+    def calibrated(self, loo: Scored) -> Calibration | None:
+        return None
+
+    def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
+        """Leave-one-out predictions of the scored rows, and their R2."""
+        return self.answer(loo.outputs), float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
+
+    def score(self, y: Any, predicted: Array, weight: Any) -> float:
+        return r2(y, predicted, weight)
+
+    def original(self, encoding: Encoding) -> np.ndarray | None:
+        assert encoding.targets is not None
+        return encoding.targets[:, 0] if self.flat else encoding.targets
+
+    def read(self, y: Any, n: int, w: np.ndarray | None, later: Later) -> tuple[Targets, Encoding]:
+        targets, encoding = read_numbers(y, n, later.dtype, later.name)
+        return self.met(targets, None), encoding
+
+    def met(self, look: Look | Numbers, announced: Any) -> Numbers:
+        """As many columns as in `fit`."""
+        if look.n_outputs != self.n_outputs:
+            raise ValueError(f"y has {look.n_outputs} columns, but the model was fitted on {self.n_outputs}.")
+        return self
+
+    def joined(self, other: Targets, number: int) -> Numbers:
+        if other.n_outputs != self.n_outputs:
+            raise _other_outputs(number, other.n_outputs, self.n_outputs)
+        return self
+
+    def columns_of(self, other: Targets) -> list[int | None] | None:
+        return None
+
+    def check_mass(self, mass: np.ndarray, weight: float) -> None:
+        """Sums of numbers may be anything."""
+
+
+def _other_outputs(number: int, theirs: int | None, own: int | None) -> ValueError:
+    return ValueError(f"Model {number} to merge has {theirs} outputs, this one {own}.")
+
+
+def accuracy(y: Any, predicted: Array, weight: Any) -> float:
+    return float(accuracy_score(plain_labels(y), to_numpy(predicted), sample_weight=weight))
+
+
+def r2(y: Any, predicted: Array, weight: Any) -> float:
+    return float(r2_score(to_numpy(y), to_numpy(predicted), sample_weight=weight))
+
+
+def read_labels(y: Any, n: int, w: np.ndarray | None, name: str, announced: Any = None) -> tuple[Classes, Encoding]:
+    """Targets of a classifier: one label a row, or a 0/1 matrix."""
+    need_y(name, y)
     y = plain_labels(y)
     values = np.asarray(y)
-    if values.ndim == 0:
-        _check_length(values, n)
-    if values.dtype.kind == "f":
-        check_finite(values, "y", type(estimator).__name__)
+    check_label_values(values, n, name)
     if values.dtype == object and any(label is None for label in values.ravel().tolist()):
         raise ValueError("y holds None, which is no label: leave those rows out, or give them a class of their own.")
-    kind = _kind_of_labels(y)
+    kind = kind_of_labels(y)
     if kind == "multilabel-indicator":
         Y = check_array(y, dtype="numeric")
-        _check_length(Y, n)
-        return np.arange(Y.shape[1]), np.asarray(Y != 0, dtype=np.float64), True
+        check_length(Y, n)
+        return Labels(np.arange(Y.shape[1])), Encoding(targets=np.asarray(Y != 0, dtype=np.float64))
     if kind == "multiclass-multioutput":
         raise ValueError(
             "y has several columns with more than two classes, which is not supported: fit one classifier per column, "
             "for example with sklearn.multioutput.MultiOutputClassifier."
         )
     y = column_or_1d(y, warn=True)
-    _check_length(y, n)
-    classes = all_classes(estimator, np.unique(y if w is None else y[w > 0]), announced)
-    return classes, class_numbers(y, classes), False
+    check_length(y, n)
+    classes = all_classes(name, np.unique(y if w is None else y[w > 0]), announced)
+    return Classes(classes), Encoding(class_numbers(y, classes), len(classes))
 
 
-def check_new_labels(estimator: Any, y: Any, n: int) -> np.ndarray:
-    """Labels of rows that come after `fit`: one a row, of any classes."""
-    need_y(estimator, y)
-    values = np.asarray(plain_labels(y))
-    if values.ndim == 0:
-        _check_length(values, n)
-    if values.dtype.kind == "f":
-        check_finite(values, "y", type(estimator).__name__)
-    _kind_of_labels(values)
-    labels = column_or_1d(values, warn=True)
-    _check_length(labels, n)
-    return labels
-
-
-def check_targets(estimator: Any, y: Any, n: int, dtype: str) -> tuple[np.ndarray, bool]:
-    """Targets of a regressor that computes in `dtype`: (float64, n x m, in NumPy; whether y was one-dimensional)."""
-    need_y(estimator, y)
+def read_numbers(y: Any, n: int, dtype: str, name: str) -> tuple[Numbers, Encoding]:
+    """Targets of a regressor that computes in `dtype`: float64 columns in NumPy."""
+    need_y(name, y)
     if is_number(y):
-        _check_length(np.asarray(y), n)
+        check_length(np.asarray(y), n)
     try:
         Y = check_array(
             to_numpy(y) if is_foreign(y) else unmasked(y, "y"),
@@ -120,66 +339,15 @@ def check_targets(estimator: Any, y: Any, n: int, dtype: str) -> tuple[np.ndarra
     except (ValueError, TypeError, OverflowError) as error:
         raise in_one_sentence(error, "y") from None
     Y = in_float64(Y, "y")
-    _check_length(Y, n)
-    check_finite(Y, "y", type(estimator).__name__)
+    check_length(Y, n)
+    check_finite(Y, "y", name)
     columns = np.asarray(Y, dtype=np.float64).reshape(n, -1)
     check_target_size(np.max(np.abs(columns), axis=0), dtype)
-    return columns, Y.ndim == 1
+    return Numbers(columns.shape[1], Y.ndim == 1), Encoding(targets=columns)
 
 
-def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of each label among the classes, in as few bytes as hold it. Labels of rows without weight may be no
-    class at all, and get any number."""
-    codes = np.empty(len(y), dtype=np.min_scalar_type(len(classes)))
-    for start in range(0, len(y), 2**20):
-        part = slice(start, start + 2**20)
-        codes[part] = np.clip(np.searchsorted(classes, y[part]), 0, len(classes) - 1)
-    return codes
+Targets = Classes | Numbers
+"""What a network is fitted to, and what its outputs say."""
 
-
-def all_classes(estimator: Any, met: np.ndarray, announced: Any) -> np.ndarray:
-    """The classes there are, and those announced for later."""
-    classes = met if announced is None else one_kind(met, np.unique(np.asarray(plain_labels(announced))))
-    if announced is not None and len(classes) > len(np.unique(np.asarray(plain_labels(announced)))):
-        strange = np.setdiff1d(met, np.asarray(plain_labels(announced))).tolist()
-        raise ValueError(f"y holds {strange[:5]}, which are not among the classes given: list all of them, or none.")
-    check_classes(estimator, classes)
-    return classes
-
-
-def one_kind(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """All labels, sorted: numbers or text, not both."""
-    if (labels.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
-        raise ValueError(
-            f"Labels must be of one kind: there are {known.tolist()[:3]}..., and also {labels.tolist()[:3]}..."
-        )
-    return np.union1d(known, labels)
-
-
-def check_classes(estimator: Any, classes: np.ndarray) -> None:
-    if len(classes) < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} needs at least two classes, but y holds one class only "
-            f"({classes.tolist()[0]!r}): check the target column."
-        )
-    if len(classes) > MAX_CLASSES:
-        raise ValueError(
-            f"y holds {len(classes)} classes, and each needs an output of its own; at most {MAX_CLASSES} are taken. If "
-            "y counts or measures something use a regressor, otherwise group rare classes first."
-        )
-
-
-def check_target_size(sizes: np.ndarray, dtype: str) -> None:
-    """Target columns, as large as `sizes`, whose squares neither overflow nor vanish in the dtype of the fit."""
-    low, high = TARGET_SIZES[dtype]
-    absurd = ~((sizes == 0) | ((sizes >= low) & (sizes <= high)))
-    if absurd.any():
-        raise ValueError(
-            f"A column of targets is as large as {sizes[absurd][0]:.0e}, and {dtype} takes {low:.0e} to {high:.0e}, "
-            "where squares neither overflow nor vanish: rescale y, for example with "
-            "sklearn.compose.TransformedTargetRegressor."
-        )
-
-
-def weights_of_labels() -> ValueError:
-    return ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")
+Reading = Classes | Numbers | NoTargets
+"""How the targets of a source are read."""

@@ -1,22 +1,12 @@
 """Activation functions by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
-from .._arrays import (
-    Array,
-    erf,
-    expit,
-    namespace,
-    overwritten_by_expit,
-    overwritten_by_relu,
-    overwritten_by_tanh,
-    pieces,
-)
-from .._arrays.threads import in_parts, threads
+from .._arrays import Array, expit, namespace
+from .._arrays.kernels import erf, overwritten_by_expit, overwritten_by_relu, overwritten_by_tanh, pieces
+from .._arrays.threads import in_parts
 
 
 def _softplus(x: Array) -> Array:
@@ -64,13 +54,12 @@ def activate(name: str, X: Array, bias: Array | None = None) -> Array:
 
 def neurons(name: str, X: Array, weights: Array, bias: Array | None = None) -> Array:
     """f(X W + bias): in NumPy a large one in several threads."""
-    work = 2.0 * X.shape[0] * X.shape[1] * weights.shape[1]
-    if not isinstance(X, np.ndarray) or threads(work) < 2:
+    if not isinstance(X, np.ndarray):
         return activate(name, X @ weights, bias)
     H = np.empty((X.shape[0], weights.shape[1]), np.result_type(X, weights))
 
     def rows(part: slice) -> None:
         activate(name, np.matmul(X[part], weights, out=H[part]), bias)
 
-    in_parts(rows, len(H), work)
+    in_parts(rows, len(H), 2.0 * X.shape[0] * X.shape[1] * weights.shape[1])
     return H

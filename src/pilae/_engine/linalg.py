@@ -9,24 +9,14 @@ Both answer the same questions (rank, trace, w'Gw, rows of the pseudoinverse), s
 `route` says which did. Systems are solved by factors; nothing is multiplied by an inverse of the whole matrix.
 """
 
-from __future__ import annotations
-
+import functools
 import math
+from typing import Self
 
 import numpy as np
 
-from .._arrays import (
-    Array,
-    cholesky,
-    diagonal,
-    gram,
-    matmul,
-    namespace,
-    plus_diagonal,
-    solve_triangular,
-    space_of,
-    to_numpy,
-)
+from .._arrays import Array, namespace, space_of, to_numpy
+from .._arrays.kernels import cholesky, diagonal, gram, matmul, plus_diagonal, solve_triangular
 
 
 def rank_cutoff(size: int, *, gram: bool, product: str = "float64") -> float:
@@ -43,6 +33,9 @@ def rank_cutoff(size: int, *, gram: bool, product: str = "float64") -> float:
 WELL_CONDITIONED = 1e-5
 """A singular value this far below the largest is still known to six digits from a Gram (its square to ten)."""
 
+LEAST_SIZE = 1e-300
+"""Added to the size of a solution that steps are compared with, which may be zero."""
+
 
 class _Spectrum:
     """Right singular vectors V (d x r) and singular values s (r) of the weighted rows, largest first."""
@@ -54,11 +47,14 @@ class _Spectrum:
     weight: float
     """Total weight of the rows: quadratic(W) / weight is a mean square."""
     route: str
+    """How the last question was answered."""
+    spectral: str
+    """The route of answers from V and s."""
 
     @property
     def rank(self) -> int:
         """Number of nonzero singular values, eq (17)."""
-        return int(self.s.shape[0])
+        return int(self.squares.shape[0])
 
     def truncated(self, width: int) -> Array:
         """The top `width` directions over their singular values: U_p S_p^-1 of eq (21), d x width.
@@ -72,11 +68,10 @@ class _Spectrum:
 
     def degrees_of_freedom(self, ridge: float) -> float:
         """Of the encoder (X'wX + eps I)^-1: the trace of the projector that the ridge has shrunk."""
-        absolute = _absolute(ridge, self.trace, self.size)
-        if absolute == math.inf:
+        if math.isinf(ridge):
             return 0.0
         squares = self.squares
-        return float(namespace(squares).sum(squares / (squares + absolute)))
+        return float(namespace(squares).sum(squares / (squares + ridge * self.trace / self.size)))
 
     @property
     def squares(self) -> Array:
@@ -88,101 +83,78 @@ class _Spectrum:
         last = self.size if width is None else width
         return self.rank >= last and float(self.s[last - 1]) >= WELL_CONDITIONED * float(self.s[0])
 
-    def _spectral_rows(self, A: Array, ridge: float) -> Array:
-        """(X'wX + ridge I)^+ A' within the row space of X."""
-        coordinates = matmul(self.V.mT, A.mT)
-        return matmul(self.V, coordinates / (self.s**2 + ridge)[:, None])
+    def pinv_rows(self, A: Array, ridge: float) -> Array:
+        """(X'wX + ridge * mean(diag X'wX) I)^+ A', d x p: the columns of X^+ that belong to the rows A.
+
+        ridge 0 is the pseudoinverse itself (20), infinity gives A' (plain prototypes).
+        """
+        if math.isinf(ridge):
+            self.route = "prototypes"
+            return A.mT + 0.0
+        return self.solve(A.mT, ridge * self.trace / self.size)
+
+    def solve(self, C: Array, ridge: float) -> Array:
+        """(X'wX + ridge I)^+ C within the row space of X."""
+        self.route = self.spectral
+        return matmul(self.V, matmul(self.V.mT, C) / (self.s**2 + ridge)[:, None])
 
 
 class PrimalGram(_Spectrum):
     """Questions answered from G = X'wX. The eigendecomposition is made only if one is asked that needs it."""
+
+    spectral = "eigh"
 
     def __init__(self, G: Array, weight: float = 1.0, product: str = "float64") -> None:
         self.G, self.weight, self.product = G, weight, product
         self.size = int(G.shape[0])
         self.trace = float(namespace(G).sum(diagonal(G)))
         self.route = "cholesky"
-        self._eigen: tuple[Array, Array] | None = None
-        self._values: Array | None = None
 
-    def _decompose(self) -> tuple[Array, Array]:
-        if self._eigen is None:
-            xp = namespace(self.G)
-            values, V = xp.linalg.eigh(self.G)
-            r = _count_kept(values, self.size, self.product)
-            keep = slice(self.size - r, self.size)
-            self._eigen = xp.flip(V[:, keep], axis=1), xp.flip(xp.sqrt(values[keep]), axis=0)
-        return self._eigen
+    @functools.cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        return _kept_eigen(self.G, self.product)
 
     @property
     def V(self) -> Array:
-        return self._decompose()[0]
+        return self._eigen[0]
 
     @property
     def s(self) -> Array:
-        return self._decompose()[1]
+        return self._eigen[1]
 
-    @property
+    @functools.cached_property
     def squares(self) -> Array:
-        if self._values is None:  # values alone are several times cheaper than vectors
-            values = namespace(self.G).linalg.eigvalsh(self.G)
-            self._values = values[self.size - _count_kept(values, self.size, self.product) :]
-        return self._values
-
-    @property
-    def rank(self) -> int:
-        return int(self.squares.shape[0])
+        values = namespace(self.G).linalg.eigvalsh(self.G)  # several times cheaper than vectors
+        return values[self.size - _count_kept(values, self.product) :]
 
     def quadratic(self, W: Array) -> Array:
         """w'Gw for each column w of W: the weighted sum of squares of X w, without touching X."""
         return namespace(W).sum(W * matmul(self.G, W), axis=0)
 
-    def pinv_rows(self, A: Array, ridge: float) -> Array:
-        """(G + ridge * mean(diag G) I)^+ A', d x p: the columns of X^+ that belong to the rows A.
-
-        ridge 0 is the pseudoinverse itself (20), infinity gives A' (plain prototypes).
-        """
-        absolute = _absolute(ridge, self.trace, self.size)
-        if absolute == math.inf:
-            self.route = "prototypes"
-            return A.mT + 0.0
-        L = ridge_factor(self.G, absolute)
-        if L is not None:
-            self.route = "cholesky"
-            return cholesky_solve(L, A.mT)
-        self.route = "eigh"
-        return self._spectral_rows(A, absolute)
+    def solve(self, C: Array, ridge: float) -> Array:
+        L = ridge_factor(self.G, ridge)
+        if L is None:
+            return super().solve(C, ridge)
+        self.route = "cholesky"
+        return cholesky_solve(L, C)
 
 
 class DualGram(_Spectrum):
     """The same questions answered from K = XX' where rows are fewer than columns; X is held (n x d, n < d)."""
 
+    spectral = route = "dual"
+
     def __init__(self, X: Array, weight: Array = None) -> None:
         xp = namespace(X)
-        X = xp.astype(X, xp.float64, copy=False)
         self.weight = float(X.shape[0]) if weight is None else float(xp.sum(weight))
-        if weight is not None:
-            X = X * xp.sqrt(weight)[:, None]
-        self.X = X
+        self.X = X = _weighted(X, weight)
         self.size = int(X.shape[1])
         self.trace = float(xp.sum(X**2))
-        self.route = "dual"
-        values, U = xp.linalg.eigh(gram(X.mT))
-        r = _count_kept(values, int(X.shape[0]))
-        keep = slice(values.shape[0] - r, values.shape[0])
-        self.s = xp.flip(xp.sqrt(values[keep]), axis=0)
-        self.V = matmul(X.mT, xp.flip(U[:, keep], axis=1) / self.s)
+        U, self.s = _kept_eigen(gram(X.mT))
+        self.V = matmul(X.mT, U / self.s)
 
     def quadratic(self, W: Array) -> Array:
         return namespace(W).sum(matmul(self.X, W) ** 2, axis=0)
-
-    def pinv_rows(self, A: Array, ridge: float) -> Array:
-        absolute = _absolute(ridge, self.trace, self.size)
-        if absolute == math.inf:
-            self.route = "prototypes"
-            return A.mT + 0.0
-        self.route = "dual"
-        return self._spectral_rows(A, absolute)
 
 
 class Triangle(_Spectrum):
@@ -192,20 +164,18 @@ class Triangle(_Spectrum):
     a block and d x d numbers are held.
     """
 
+    spectral = route = "qr"
+
     def __init__(self, R: Array, weight: float = 1.0) -> None:
         xp = namespace(R)
-        self.R, self.size, self.weight, self.route = R, int(R.shape[1]), weight, "qr"
+        self.R, self.size, self.weight = R, int(R.shape[1]), weight
         self.trace = float(xp.sum(R**2))
         _, s, Vt = xp.linalg.svd(R, full_matrices=False)
-        kept = s > rank_cutoff(self.size, gram=False) * float(s[0])
-        r = int(xp.sum(xp.astype(kept, xp.int64)))
+        r = _count(s > rank_cutoff(self.size, gram=False) * float(s[0]))
         self.V, self.s = Vt[:r, :].mT, s[:r]
 
     def quadratic(self, W: Array) -> Array:
         return namespace(W).sum((self.R @ W) ** 2, axis=0)
-
-    def pinv_rows(self, A: Array, ridge: float) -> Array:
-        return self._spectral_rows(A, _absolute(ridge, self.trace, self.size))
 
 
 Gram = PrimalGram | DualGram | Triangle
@@ -219,13 +189,9 @@ class TriangleSum:
         self.R: Array | None = None
 
     def add(self, X: Array, weight: Array = None) -> None:
-        xp = namespace(X)
-        X = xp.astype(X, xp.float64, copy=False)
-        if weight is not None:
-            X = X * xp.sqrt(weight)[:, None]
-        self._fold(X)
+        self._fold(_weighted(X, weight))
 
-    def merge(self, other: TriangleSum) -> None:
+    def merge(self, other: Self) -> None:
         if other.R is not None:
             self._fold(other.R)
 
@@ -241,8 +207,7 @@ def pseudoinverse(X: Array) -> tuple[Array, int]:
     """
     xp = namespace(X)
     U, s, Vt = xp.linalg.svd(X, full_matrices=False)
-    kept = s > rank_cutoff(max(X.shape), gram=True) * s[0]
-    r = int(xp.sum(xp.astype(kept, xp.int64)))
+    r = _count(s > rank_cutoff(max(X.shape), gram=True) * s[0])
     return (Vt[:r, :].mT / s[:r]) @ U[:, :r].mT, r
 
 
@@ -269,18 +234,16 @@ def ridge_solve(G: Array, C: Array, ridge: float) -> tuple[Array, str]:
     By Cholesky; where the ridge does not make G positive definite beyond rounding, by an eigendecomposition that drops
     the directions below the rank cut-off. The second value says which: "cholesky" or "eigh".
     """
-    L = ridge_factor(G, ridge)
-    if L is not None:
-        return cholesky_solve(L, C), "cholesky"
     spectrum = PrimalGram(G)
-    return spectrum._spectral_rows(C.mT, ridge), "eigh"
+    return spectrum.solve(C, ridge), spectrum.route
 
 
 def lasso_solve(G: Array, C: Array, l1: Array, ridge: float, tolerance: float = 1e-4, most: int = 1000) -> Array:
     """Minimise ||H W - X||^2 / 2 + sum_j l1_j |W_j|_1 + ridge ||W||^2 / 2 from G = H'H and C = H'X alone; exact zeros.
 
     One penalty for each column of W. By the alternating direction method of multipliers: one Cholesky factor serves all
-    columns and all steps, and each step is two triangular solves.
+    columns and all steps, and each step is two triangular solves. There are `most` of them at most; one that changes
+    the solution by less than `tolerance` times its size is the last.
     """
     xp, p = namespace(G), int(G.shape[0])
     largest = xp.max(xp.abs(C), axis=0, keepdims=True)
@@ -297,12 +260,12 @@ def lasso_solve(G: Array, C: Array, l1: Array, ridge: float, tolerance: float = 
             L = cholesky(plus_diagonal(G, ridge + rho))
             continue
         W = cholesky_solve(L, C + rho * (Z - U))
-        before, V = Z, 1.6 * W - 0.6 * Z + U
+        before, V = Z, 1.6 * W - 0.6 * Z + U  # relaxed: the usual step of this method
         Z = xp.sign(V) * xp.maximum(xp.abs(V) - l1 / rho, xp.zeros_like(V))
         U = V - Z
         if step % 10:
             continue
-        size = xp.sqrt(xp.max(xp.sum(W * W, axis=0))) + 1e-300
+        size = xp.sqrt(xp.max(xp.sum(W * W, axis=0))) + LEAST_SIZE
         primal = float(xp.max(xp.sqrt(xp.sum((W - Z) ** 2, axis=0))) / size)
         dual = float(xp.max(xp.sqrt(xp.sum((Z - before) ** 2, axis=0))) / size)
         if max(primal, dual) < tolerance:
@@ -334,16 +297,28 @@ def eigen_nonnegative(G: Array) -> tuple[Array, Array, float]:
     return xp.where(values > floor, values, xp.zeros_like(values)), V, floor
 
 
-def _absolute(ridge: float, trace: float, size: int) -> float:
-    """A ridge relative to the mean diagonal, in the units of the Gram."""
-    return math.inf if math.isinf(ridge) else ridge * trace / size
+def _weighted(X: Array, weight: Array | None) -> Array:
+    """sqrt(w) X in float64."""
+    xp = namespace(X)
+    X = xp.astype(X, xp.float64, copy=False)
+    return X if weight is None else X * xp.sqrt(weight)[:, None]
 
 
-def _count_kept(values: Array, size: int, product: str = "float64") -> int:
+def _count(mask: Array) -> int:
+    xp = namespace(mask)
+    return int(xp.sum(xp.astype(mask, xp.int64)))
+
+
+def _count_kept(values: Array, product: str) -> int:
     """How many eigenvalues (ascending) of a Gram lie above the rank cut-off."""
-    xp = namespace(values)
-    largest = float(values[-1]) if values.shape[0] else 0.0
-    if largest <= 0:
-        return 0
-    kept = values > rank_cutoff(size, gram=True, product=product) ** 2 * largest
-    return int(xp.sum(xp.astype(kept, xp.int64)))
+    size = int(values.shape[0])
+    largest = float(values[-1]) if size else 0.0
+    return _count(values > rank_cutoff(size, gram=True, product=product) ** 2 * largest) if largest > 0 else 0
+
+
+def _kept_eigen(G: Array, product: str = "float64") -> tuple[Array, Array]:
+    """Eigenvectors of a Gram, and roots of its eigenvalues, above the rank cut-off, largest first."""
+    xp, size = namespace(G), int(G.shape[0])
+    values, V = xp.linalg.eigh(G)
+    keep = slice(size - _count_kept(values, product), size)
+    return xp.flip(V[:, keep], axis=1), xp.flip(xp.sqrt(values[keep]), axis=0)

@@ -11,19 +11,34 @@ The shift is the mean of the first block: `A'A - W m m'` without one has no righ
 beside the spread. It changes rounding, never the result.
 """
 
-from __future__ import annotations
+import copy
+import operator
+from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, Space, column_squares, column_sums, diagonal, full_products, gram, matmul, pieces
+from .._arrays import Array, Space, full_products
+from .._arrays.kernels import column_squares, column_sums, diagonal, gram, matmul, pieces
 from .._base.saveable import saveable
 
 FLOAT32_RIDGE = 1e-5
 """A Gram that gets at least this ridge, relative to its mean diagonal, may be made of float32 products."""
 
-
 SUMMED_ROWS = 4096
 """Rows of one float32 product outside NumPy: blocks are large on a GPU, and torch adds long columns less carefully."""
+
+SAME = 1e-9
+"""Sums that differ by less than this fraction may be of the same rows, added in another order."""
+
+NOISE = {"float64": 1e-12, "float32": 1e-5}
+"""What rounding may have left in sums, relative to the most they ever held, by dtype of the products."""
+
+LEFT_NOISE = 1e3
+"""Times `NOISE`: what may be left of the squares when the last row is taken out."""
+
+CONSTANT = 1e-13
+"""A column whose variance is below this fraction of its mean square is constant, and rounding makes the variance; one
+whose standard deviation is below this fraction of its mean, too."""
 
 
 def product_under(ridge: float, space: Space, dtype: str) -> str:
@@ -72,13 +87,8 @@ class Moments:
         """The largest weight these sums ever held."""
         self.held = False
         """Whether the shift stays what it is although nothing is in yet."""
-        self.shift_a: Array = None
-        self.shift_b: Array = None
-        self.sum_a: Array = None
-        self.sum_b: Array = None
-        self.aa: Array = None
-        self.ab: Array = None
-        self.bb: Array = None
+        nothing: Array = None
+        self.shift_a = self.shift_b = self.sum_a = self.sum_b = self.aa = self.ab = self.bb = nothing
         self.largest: Array = 0.0
         """The largest diag(A'wA) these sums ever held; `largest_b` is the largest diag(B'wB)."""
         self.largest_b: Array = 0.0
@@ -97,44 +107,44 @@ class Moments:
         """Take rows out again. Refused, with nothing changed, when they cannot have been in."""
         self.subtract(self._of(A, B, weight))
 
-    def subtract(self, gone: Moments) -> None:
+    def subtract(self, removed: Self) -> None:
         """Take out the rows of another Moments, about the same shift (see `like`)."""
-        slack = 1e-9 * self.weight
-        if gone.count > self.count or gone.weight > self.weight + slack:
+        slack = SAME * self.weight
+        if removed.count > self.count or removed.weight > self.weight + slack:
             raise ValueError(
-                f"Cannot remove {gone.count} rows of total weight {gone.weight:g}: only {self.count} rows of total "
-                f"weight {self.weight:g} are in. Remove only rows that were added, with the weight they had."
+                f"Cannot remove {removed.count} rows of total weight {removed.weight:g}: only {self.count} rows of "
+                f"total weight {self.weight:g} are in. Remove only rows that were added, with the weight they had."
             )
-        if gone.count < self.count and self.weight - gone.weight <= slack:
+        if removed.count < self.count and self.weight - removed.weight <= slack:
             raise ValueError(
-                f"Cannot remove rows of total weight {gone.weight:g}: beside them the {self.count - gone.count} rows "
-                "that stay weigh so little that no digit is left of them. Fit again on the rows that stay."
+                f"Cannot remove rows of total weight {removed.weight:g}: beside them the {self.count - removed.count} "
+                "rows that stay weigh so little that no digit is left of them. Fit again on the rows that stay."
             )
-        xp = self.space.xp
-        # sums that once held something large have lost the digits below it
-        never = ValueError(
-            "Cannot remove these rows: their squares do not fit into the sums kept, so they were never added. "
-            "Remove only rows that were added, with the values and the weight they had."
-        )
-        noise = 1e-12 if self.product == "float64" else 1e-5
-        if self.count and bool(xp.any(gone.squares() > self.squares() * (1 + 1e-9) + noise * self.largest)):
-            raise never
-        pairs = [(self.squares(), gone.squares(), self.largest)] if self.count else []
-        if self.bb is not None and gone.bb is not None:
-            if bool(xp.any(gone.bb > self.bb * (1 + 1e-9) + noise * self.largest_b)):
-                raise never
-            pairs.append((self.bb, gone.bb, self.largest_b))
-        if self.weight - gone.weight <= slack:  # nothing may be left of anything
-            for kept, taken, most in pairs:
-                if bool(xp.any(xp.abs(kept - taken) > 1e3 * noise * xp.max(most))):
-                    raise never
-        self._accumulate(gone, -1.0)
+        if not self._may_hold(removed, all_of_them=self.weight - removed.weight <= slack):
+            raise ValueError(
+                "Cannot remove these rows: their squares do not fit into the sums kept, so they were never added. "
+                "Remove only rows that were added, with the values and the weight they had."
+            )
+        self._accumulate(removed, -1.0)
         if self.weight > slack:  # parts of rows are left
             self.count = max(self.count, 1)
         else:  # an empty sum is exactly empty
-            self.__init__(self.space, shifted=self.shifted, product=self.product, full=self.full)  # type: ignore[misc]
+            vars(self).update(vars(self._empty()))
 
-    def merge(self, other: Moments) -> None:
+    def _may_hold(self, removed: Self, all_of_them: bool) -> bool:
+        """Whether the squares of these rows fit into the sums, and make them up if nothing else is in."""
+        xp, noise = self.space.xp, NOISE[self.product]
+        sides = [(self.squares(), removed.squares(), self.largest), (self.bb, removed.bb, self.largest_b)]
+        for kept, taken, most in sides:  # sums that once held something large have lost the digits below it
+            if kept is None or taken is None:
+                continue
+            if bool(xp.any(taken > kept * (1 + SAME) + noise * most)):
+                return False
+            if all_of_them and bool(xp.any(xp.abs(kept - taken) > LEFT_NOISE * noise * xp.max(most))):
+                return False
+        return True
+
+    def merge(self, other: Self) -> None:
         """Add the rows of another Moments, whatever its shift."""
         if other.count:
             if self.count == 0:
@@ -142,20 +152,23 @@ class Moments:
             same = other.shift_a is self.shift_a and other.shift_b is self.shift_b
             self._accumulate(other if same else other._about(self.shift_a, self.shift_b), 1.0)
 
-    def like(self) -> Moments:
+    def _empty(self) -> Self:
+        return type(self)(self.space, shifted=self.shifted, product=self.product, full=self.full)
+
+    def like(self) -> Self:
         """An empty Moments about the same shift."""
-        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
+        new = self._empty()
         new.shift_a, new.shift_b, new.held = self.shift_a, self.shift_b, self.shift_a is not None
         return new
 
-    def copy(self) -> Moments:
+    def copy(self) -> Self:
         """The same rows; nothing is shared that is ever changed in place."""
         new = self.like()
         new.merge(self)
         new.largest, new.largest_b, new.heaviest = self.largest, self.largest_b, self.heaviest
         return new
 
-    def arranged(self, columns: list[int | None]) -> Moments:
+    def arranged(self, columns: list[int | None]) -> Self:
         """The same rows with these columns of B; None is a column of zeros, as if it had always been there."""
         xp, device = self.space
         new = self.copy()
@@ -207,8 +220,8 @@ class Moments:
         return self._variance(self.bb, self.largest_b, self.sum_b, self.shift_b)
 
     def squares(self) -> Array:
-        """diag(A'wA) about the shift."""
-        return diagonal(self.aa) if self.full else self.aa
+        """diag(A'wA) about the shift; None if nothing is in."""
+        return diagonal(self.aa) if self.full and self.aa is not None else self.aa
 
     def sizes(self) -> Array:
         """The size of each column of A: its root mean square about the shift, or its mean where that is larger."""
@@ -218,16 +231,14 @@ class Moments:
     def is_finite(self) -> bool:
         """Whether nothing has overflowed: no product is larger than the squares of what is multiplied."""
         xp = self.space.xp
-        sums = (self.aa if self.aa is None else self.squares(), self.sum_a, self.bb, self.sum_b)
-        return all(each is None or bool(xp.all(xp.isfinite(each))) for each in sums)
+        sums = (self.squares(), self.sum_a, self.bb, self.sum_b)
+        return all(bool(xp.all(xp.isfinite(each))) for each in sums if each is not None)
 
-    def leading(self, p: int) -> Moments:
+    def leading(self, p: int) -> Self:
         """The same rows with only the first p columns of A."""
-        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
-        vars(new).update(vars(self))
-        new.aa = self.aa[:p, :p] if self.full else self.aa[:p]
-        new.aa, new.largest = new.aa + 0.0, self.largest[:p] + 0.0  # copies: the rest can be freed
-        for name in ("sum_a", "shift_a", "ab"):
+        new = copy.copy(self)
+        new.aa = (self.aa[:p, :p] if self.full else self.aa[:p]) + 0.0  # copies: the rest can be freed
+        for name in ("sum_a", "shift_a", "ab", "largest"):
             value = getattr(self, name)
             setattr(new, name, None if value is None else value[:p, ...] + 0.0)
         return new
@@ -238,17 +249,16 @@ class Moments:
         # what rounding alone leaves of a constant column is not variance: rounding of the sums when they held the most
         # (rows that were taken out again leave theirs), and of the shift
         most = xp.maximum(squares, largest + xp.zeros_like(squares))
-        floor = 1e-13 * most / self.weight + (1e-13 * (sums / self.weight + shift)) ** 2
+        floor = CONSTANT * most / self.weight + (CONSTANT * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
-    def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Moments:
+    def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Self:
         """The Moments of one block about this object's shift (taken from the block if this one is empty)."""
-        xp, space = self.space.xp, self.space
-        new = Moments(space, shifted=self.shifted, product=self.product, full=self.full)
+        xp, new = self.space.xp, self._empty()
         if weight is None:
             new.count, new.weight = int(A.shape[0]), float(A.shape[0])
         else:
-            weight = space.asarray(weight, "float64")
+            weight = self.space.asarray(weight, "float64")
             new.count, new.weight = int(xp.sum(xp.astype(weight > 0, xp.int64))), float(xp.sum(weight))
         if self.count == 0 and not self.held:
             self.shift_a = self._first_shift(A, weight, new.weight)
@@ -300,9 +310,9 @@ class Moments:
                 piece *= root[part]
         return out
 
-    def _about(self, shift_a: Array, shift_b: Array) -> Moments:
+    def _about(self, shift_a: Array, shift_b: Array) -> Self:
         """The same rows about another shift."""
-        new = Moments(self.space, shifted=self.shifted, product=self.product, full=self.full)
+        new = self._empty()
         new.count, new.weight, new.shift_a, new.shift_b = self.count, self.weight, shift_a, shift_b
         da = self.shift_a - shift_a
         new.sum_a = self.sum_a + self.weight * da
@@ -317,23 +327,15 @@ class Moments:
             new.bb = self.bb + 2 * self.sum_b * db + self.weight * db**2
         return new
 
-    def _accumulate(self, part: Moments, sign: float) -> None:
-        xp = self.space.xp
+    def _accumulate(self, part: Self, sign: float) -> None:
+        xp, combine = self.space.xp, operator.iadd if sign > 0 else operator.isub
         for name in ("sum_a", "sum_b", "aa", "ab", "bb"):
-            mine, value = getattr(self, name), getattr(part, name)
-            if value is None:
-                continue
-            if mine is None:
-                mine = xp.astype(value, xp.float64)  # a copy, so that what is added in place is ours
-            elif sign > 0:
-                mine += value
-            else:
-                mine -= value
-            setattr(self, name, mine)
-        squares = self.squares()
-        self.largest = xp.maximum(squares, self.largest + xp.zeros_like(squares))
-        if self.bb is not None:
-            self.largest_b = xp.maximum(self.bb, self.largest_b + xp.zeros_like(self.bb))
+            total, value = getattr(self, name), getattr(part, name)
+            if value is not None:  # the first is a copy, so that what is added in place is ours
+                setattr(self, name, xp.astype(value, xp.float64) if total is None else combine(total, value))
+        for name, squares in (("largest", self.squares()), ("largest_b", self.bb)):
+            if squares is not None:
+                setattr(self, name, xp.maximum(squares, getattr(self, name) + xp.zeros_like(squares)))
         self.count += int(sign) * part.count
         self.weight += sign * part.weight
         self.heaviest = max(self.heaviest, self.weight)

@@ -1,8 +1,7 @@
 """Centring and scaling of columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class Extent:
         self.low = np.minimum(self.low, to_numpy(xp.min(X, axis=0)))
         self.high = np.maximum(self.high, to_numpy(xp.max(X, axis=0)))
 
-    def merge(self, other: Extent) -> None:
+    def merge(self, other: Self) -> None:
         self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
 
 
@@ -49,7 +48,11 @@ def gauge_for(extent: Extent, dtype: str, input_scaling: str) -> np.ndarray:
         if top - int(exponents[varies].min()) <= RANGE[dtype]:
             return np.full(len(size), -top)
         if input_scaling == "none":
-            raise columns_too_far_apart(float(size[varies].min()), float(size.max()), dtype)
+            raise ValueError(
+                f"The columns of X are as small as {size[varies].min():.0e} and as large as {size.max():.0e}, too far "
+                f"apart for {dtype} with input_scaling='none': use input_scaling='standard', or bring the columns to "
+                "one scale."
+            )
     return -exponents
 
 
@@ -70,23 +73,15 @@ class Scaling:
     """1 / scale, or 0 for a constant column."""
 
     @classmethod
-    def standard(cls, mean: Array, variance: Array, least: Array | None = None) -> Scaling:
+    def standard(cls, mean: Array, variance: Array, least: Array | None = None) -> Self:
         """To unit variance; no column is stretched by more than 1 / `least` (one number a column)."""
         xp = space_of(mean).xp
         if least is not None:
             variance = xp.where(variance > 0, xp.maximum(variance, least**2), variance)
-        alive = variance > 0
-        return cls(
-            mean,
-            xp.where(
-                alive,
-                1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))),
-                xp.zeros_like(variance),
-            ),
-        )
+        return cls(mean, _reciprocal(xp.sqrt(variance)))
 
     @classmethod
-    def centring(cls, mean: Array) -> Scaling:
+    def centring(cls, mean: Array) -> "Centring":
         return Centring(mean, space_of(mean).xp.ones_like(mean))
 
     def check_shapes(self, columns: int) -> None:
@@ -99,17 +94,14 @@ class Scaling:
         return float(xp.max(xp.abs(self.mean) * self.inverse)) < MILD
 
     def __call__(self, X: Array) -> Array:
+        if X.dtype == self.mean.dtype:
+            return (X - self.mean) * self.inverse
         xp = space_of(X).xp
         return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
 
     def undo(self, X: Array) -> Array:
         xp = space_of(X).xp
-        scale = xp.where(
-            self.inverse > 0,
-            1.0 / xp.where(self.inverse > 0, self.inverse, xp.ones_like(self.inverse)),
-            self.inverse,
-        )
-        return X * xp.astype(scale, X.dtype) + xp.astype(self.mean, X.dtype)
+        return X * xp.astype(_reciprocal(self.inverse), X.dtype) + xp.astype(self.mean, X.dtype)
 
 
 @saveable
@@ -136,8 +128,8 @@ class Squash(Scaling):
         return super().undo(space_of(X).xp.sinh(X))
 
 
-def columns_too_far_apart(smallest: float, largest: float, dtype: str) -> ValueError:
-    return ValueError(
-        f"The columns of X are as small as {smallest:.0e} and as large as {largest:.0e}, too far apart for {dtype} "
-        "with input_scaling='none': use input_scaling='standard', or bring the columns to one scale."
-    )
+def _reciprocal(x: Array) -> Array:
+    """1 / x, and 0 where x is 0."""
+    xp = space_of(x).xp
+    positive = x > 0
+    return xp.where(positive, 1.0 / xp.where(positive, x, xp.ones_like(x)), xp.zeros_like(x))

@@ -3,241 +3,321 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from .._arrays import Array
-from .._arrays.threads import lent
 from .._base.progress import CallbackSupportMixin, peak_megabytes
-from .._base.saveable import saveable
-from .._data.check import check_weight, scaled_weight, tamed_weight
-from .._data.dask import lazy_on_dask
-from .._data.opening import rows_to_ask
-from .._data.rows import Rows
-from .._engine.activations import ACTIVATIONS
-from .._network.head import LinearHead
-from .._search.builder import MOST_BRANCHES
+from .._base.scalars import seed_of
+from .._data.check import Columns, check_weight, scaled_weight
+from .._data.dask import dask_score, is_dask
+from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_to_add
+from .._data.rows import Rows, unit_of
+from .._data.sources import Source
+from .._data.targets import Encoding, Later, Targets
+from .._network.structure import WidthRule
 from .._search.fit import fit_network
+from .._search.spec import HeadSpec, Spec
 from ..export import OnnxMixin
 from ..save import SaveMixin
-from . import parameters
-from .stack import layer_number
-from .update import UpdateMixin
-from .whole import at_one_moment
+from . import parameters, update
+from .autoencoder import layer_number, layer_spec, template_of
+from .fitted import FittedModel, Fitting, attribute
+from .shln import SHLN
 
 if TYPE_CHECKING:
     from ..report import Report
 
 
-def head_has(method: str):
+def head_has(method: str) -> Callable[[BasePILAE], bool]:
     """For methods that a head estimator may lack; the built-in heads have them all."""
 
-    def check(self) -> bool:
-        if not isinstance(self.head, str):
-            fitted = getattr(self, "head_", None)
-            getattr(self.head if fitted is None else fitted.estimator, method)  # AttributeError: it has none
-        return True
+    def check(self: BasePILAE) -> bool:
+        if self.fitted_ is not None:
+            return self.fitted_.head.offers(method)
+        return isinstance(self.head, (str, SHLN)) or hasattr(self.head, method)
 
     return check
 
 
-@saveable
-class LeftOut(NamedTuple):
-    """Rows of the training data, and what is predicted for each by an output layer that has not seen it."""
-
-    rows: np.ndarray
-    predicted: np.ndarray
+def times_class_weights(
+    factor: np.ndarray | None, encoding: Encoding, w: np.ndarray | None, unit: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Weights and units of rows with the weight of each one's class."""
+    if factor is None:
+        return w, unit
+    c = factor[encoding.codes]
+    return (c if w is None else w * c), (c if unit is None else unit * c)
 
 
 class BasePILAE(
+    parameters.TemplateParams,
     SaveMixin,
     OnnxMixin,
-    UpdateMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    BaseEstimator,
+    Fitting[FittedModel],
 ):
     """What classifier and regressor share."""
 
-    def __init__(
-        self,
-        depth="auto",
-        width="auto",
-        max_depth=5,
-        growth="loo",
-        encoder="rows",
-        anchors="spread",
-        encoder_ridge="auto",
-        activation="sigmoid",
-        gain=(4, 1),
-        decoder_ridge=1e-3,
-        decoder_l1=0.0,
-        tied=True,
-        skip="auto",
-        branches="auto",
-        head="shln",
-        head_width="auto",
-        head_encoder_ridge="auto",
-        head_anchors="auto",
-        direct_links="auto",
-        head_activation="auto",
-        ridge="auto",
-        input_scaling="auto",
-        fit_rows=None,
-        device=None,
-        dtype=None,
-        block_rows="auto",
-        keep_statistics=True,
-        random_state=None,
-        verbose=0,
-    ):
-        self.depth = depth
-        self.width = width
-        self.max_depth = max_depth
-        self.growth = growth
-        self.encoder = encoder
-        self.anchors = anchors
-        self.encoder_ridge = encoder_ridge
-        self.activation = activation
-        self.gain = gain
-        self.decoder_ridge = decoder_ridge
-        self.decoder_l1 = decoder_l1
-        self.tied = tied
-        self.skip = skip
-        self.branches = branches
-        self.head = head
-        self.head_width = head_width
-        self.head_encoder_ridge = head_encoder_ridge
-        self.head_anchors = head_anchors
-        self.direct_links = direct_links
-        self.head_activation = head_activation
-        self.ridge = ridge
-        self.input_scaling = input_scaling
-        self.fit_rows = fit_rows
-        self.device = device
-        self.dtype = dtype
-        self.block_rows = block_rows
-        self.keep_statistics = keep_statistics
-        self.random_state = random_state
-        self.verbose = verbose
+    network_ = attribute("network")
+    layers_ = attribute("network.layers")
+    head_ = attribute("head")
+    head_width_ = attribute("head.width")
+    ridge_ = attribute("head.output.ridge")
+    ridge_path_ = attribute("head.output.path")
+    width_path_ = attribute("head.output.width_path")
+    search_ = attribute("search")
+    fit_stats_ = attribute("stats")
+    loo_score_ = attribute("loo_score")
+    loo_predictions_ = attribute("loo_predictions")
+    loo_is_stale_ = attribute("loo_is_stale")
+    approximate_ = attribute("approximate")
+    _n_features_out = attribute("features_out")
+
+    _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
+    _heads: ClassVar[tuple[str, ...]]
+
+    @property
+    def n_passes_(self) -> int:
+        """Passes over the data."""
+        return self.fit_stats_["passes"]
+
+    @property
+    def network_hash_(self) -> str:
+        """Equal for models of the same network: features, neurons, ridge, dtype. Output weights do not count."""
+        return update.network_hash(self._read(), "network_hash_")
 
     # ------------------------------------------------------------------------------------------- fitting
 
-    def _check_params(self) -> None:
-        parameters.check_network(self)
-        parameters.check_running(self)
-        parameters.check_flag(self, "skip", ("auto",))
-        parameters.check_count(self, "branches", ("auto",))
-        if self.branches != "auto" and self.branches > MOST_BRANCHES:
-            raise parameters.bad(self, "branches", f"'auto' or an integer from 1 to {MOST_BRANCHES}")
-        parameters.check_count(self, "head_width", ("auto", "formula"))
-        parameters.check_choice(self, "head_activation", ("auto", *ACTIVATIONS))
-        parameters.check_number(self, "head_encoder_ridge", ("auto",), infinite=True)
-        parameters.check_choice(self, "head_anchors", ("auto", "rows", "pairs"))
-        parameters.check_flag(self, "direct_links", ("auto",))
-        parameters.check_flag(self, "keep_statistics")
-        parameters.check_number(self, "ridge", ("auto", "guo2003"))
-        if isinstance(self.head, str):
-            parameters.check_choice(self, "head", self._heads)
-        elif not hasattr(self.head, "fit") or isinstance(self.head, type):
-            raise parameters.bad(self, "head", f"one of {self._heads} or a scikit-learn estimator (an object with fit)")
+    def _spec(self) -> Spec:
+        """The parameters, checked."""
+        parameters.check(self, parameters.NETWORK)
+        parameters.check_listed(self)
+        layer = template_of(self)
+        return Spec(
+            depth=parameters.unless_auto(self.depth, int),
+            width=WidthRule.of(self.width),
+            max_depth=int(self.max_depth),
+            growth=self.growth,
+            layer=layer_spec(layer, keep=False),
+            anchors=layer.anchors,
+            head=self._head_spec(),
+            skip=parameters.unless_auto(self.skip, bool),
+            branches=parameters.unless_auto(self.branches, int),
+            ridge=self.ridge if isinstance(self.ridge, str) else float(self.ridge),
+            input_scaling=self.input_scaling,
+            fit_rows=self.fit_rows,
+            keep_statistics=bool(self.keep_statistics),
+            seed=seed_of(self.random_state),
+        )
 
-    def _fit_weight(self, sample_weight: Any, n: int) -> np.ndarray | None:
-        w, exponent = tamed_weight(sample_weight, n)
-        if exponent:
-            self.weight_exponent_ = exponent
-        return w
+    def _head_spec(self) -> HeadSpec:
+        head = self.head
+        if isinstance(head, SHLN):
+            return head._spec()
+        if isinstance(head, str):
+            if head not in self._heads:
+                raise parameters.bad(self, "head", "one of " + ", ".join(map(repr, self._heads)))
+            return HeadSpec(head)
+        if not hasattr(head, "fit") or isinstance(head, type):
+            raise parameters.bad(
+                self, "head", f"one of {self._heads}, an SHLN or a scikit-learn estimator (an object with fit)"
+            )
+        return HeadSpec("estimator", estimator=head)
 
-    def _later_weight(self: Any, sample_weight: Any, n: int) -> np.ndarray | None:
-        """Of rows that come or go after `fit`, in its units."""
-        return scaled_weight(check_weight(sample_weight, n), n, self.weight_exponent_)
-
-    def _fit_rows(self, rows: Rows, y: np.ndarray | None, fit_params: dict) -> None:
-        """Grow the network on `rows`, fit the head, set the fitted attributes."""
+    def _fitted_to(
+        self, spec: Spec, rows: Rows, columns: Columns, targets: Targets, encoding: Encoding | None, fit_params: dict
+    ) -> FittedModel:
+        """Grow the network on the rows, and fit the head."""
         start = time.perf_counter()
         rows.progress.begin(self)
+        # only a head that is an estimator of its own reads targets as they came
+        y = None if spec.head.linear or encoding is None else targets.original(encoding)
         try:
-            result = fit_network(self, rows, y, fit_params)
+            result = fit_network(spec, rows, y, fit_params)
         finally:
             rows.progress.close()
         seconds = time.perf_counter() - start
-        self.fit_stats_ = {
+        stats = {
             "rows": rows.n,
             "passes": rows.passes,
             "seconds": seconds,
             "rows_per_second": rows.n * rows.passes / seconds,
             "peak_megabytes": peak_megabytes(),
         }
-        rows.progress.summary(self.fit_stats_)
-        head = result.head
-        self.network_, self.layers_, self.head_ = result.network, result.network.layers, head
-        self.search_ = result.table
-        self.approximate_ = self.loo_is_stale_ = False
-        self.n_passes_ = rows.passes
-        self._n_features_out = self.layers_[-1].width if self.layers_ else rows.d
-        if isinstance(head, LinearHead):
-            self.head_width_, self.ridge_ = head.width, head.output.ridge
-            self.ridge_path_ = head.output.path
-            if head.output.width_path is not None:
-                self.width_path_ = head.output.width_path
+        rows.progress.summary(stats)
+        fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats).judged()
         rows.progress.end()
+        return fitted
+
+    # ------------------------------------------------------------------------------------------ updating
+
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
+        raise NotImplementedError
+
+    def _later_rows(
+        self, fitted: FittedModel, method: str, X: Any, y: Any, sample_weight: Any, classes: Any = None
+    ) -> tuple[Rows, Targets]:
+        """Rows for an update by `method`, and the targets there are with them."""
+        running, network = self._running(), fitted.network
+        if is_streamed(X):
+            fitted.check_streamed()
+            kind = type(fitted.targets)
+            stream, first = stream_to_add(running, network, fitted.columns, X, y, sample_weight, kind)
+            targets = fitted.targets.met(first.look, classes)
+            stream.read_as(targets)
+            stream.factor = self._later_factor(targets)
+            return stream, targets
+        rows = rows_to_ask(running, network, fitted.columns, X, method)
+        w = scaled_weight(check_weight(sample_weight, rows.n), rows.n, fitted.weight_exponent)  # in the units of `fit`
+        targets, encoding = fitted.targets.read(y, rows.n, w, Later(running.name, rows.dtype, classes))
+        rows.codes, rows.n_classes, rows.targets = encoding
+        rows.weight, rows.unit = times_class_weights(self._later_factor(targets), encoding, w, unit_of(w))
+        return rows, targets
+
+    def _later_factor(self, targets: Targets) -> np.ndarray | None:
+        """The weight of each class of rows that come after `fit`."""
+        return None
+
+    def _check_additive(self, method: str) -> None:
+        """Whether weights of rows do not depend on other rows."""
+        raise NotImplementedError
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: str) -> Self:
+        self._spec()
+        if how not in ("head", "all"):
+            raise ValueError(f"'update' must be 'head' or 'all'. Got {how!r} instead.")
+        self._check_additive("partial_fit")
+
+        def step(fitted: FittedModel | None) -> FittedModel:
+            if fitted is None:
+                fitted = self._first_fit(X, y, classes, sample_weight, {})
+                update.statistics(fitted, "partial_fit")
+                return fitted
+            update.statistics(fitted, "partial_fit")
+            rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
+            return update.added(fitted, rows, targets, layers=how == "all")
+
+        return self._updated(step, X, y, sample_weight)
+
+    def forget(self, X, y=None, sample_weight=None, remaining=None):
+        """Remove rows: afterwards the output layer is one that never saw them.
+
+        What the features and the anchor rows learnt from them stays; with `remaining` the whole network is fitted
+        again on those rows instead, and X is not looked at. Rows that cannot have been in are refused, and nothing is
+        changed. Leave-one-out results of single rows (`loo_predictions_`, what intervals are made of) go with them:
+        `recalibrate` brings them back for rows that stay.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows, with the targets and the weights they came with.
+        remaining : (X, y) or (X, y, sample_weight) or a source with targets, optional
+            All rows that stay.
+
+        Returns
+        -------
+        self
+        """
+        self._read()
+        if remaining is not None:
+            if isinstance(remaining, (tuple, list)) and len(remaining) not in (2, 3):
+                raise ValueError(
+                    f"'remaining' must be (X, y), (X, y, sample_weight) or a source, but it has {len(remaining)} parts."
+                )
+            return self.fit(*remaining) if isinstance(remaining, (tuple, list)) else self.fit(remaining)
+        self._check_additive("forget")
+
+        def step(fitted: FittedModel | None) -> FittedModel:
+            assert fitted is not None
+            update.exact_statistics(fitted, "forget")
+            rows, targets = self._later_rows(fitted, "forget", X, y, sample_weight)
+            return update.forgotten(fitted, rows, targets)
+
+        return self._updated(step, X, y, sample_weight)
+
+    def fork(self):
+        """The same network with no rows in it, to be filled elsewhere by `partial_fit` and merged by `merge`."""
+        new = sklearn.clone(self)
+        new.fitted_ = update.forked(self._read())
+        return new
+
+    def merge(self, *others):
+        """Add the rows of other models of the same network (see `fork`), in place.
+
+        Returns
+        -------
+        self
+        """
+        self._read()
+        self._check_additive("merge")
+        theirs = []
+        for number, other in enumerate(others, 1):
+            if type(other) is not type(self) or other.fitted_ is None:
+                raise ValueError(f"Model {number} to merge is not a fitted {type(self).__name__}.")
+            other._check_additive("merge")
+            theirs.append(other.fitted_)
+        return self._updated(lambda fitted: update.merged(fitted, theirs))
+
+    def recalibrate(self, X, y=None, sample_weight=None):
+        """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
+
+        `partial_fit`, `forget` and `merge` leave them as they were (`loo_is_stale_`).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that are in the model; at most 10,000 distinct ones are used.
+
+        Returns
+        -------
+        self
+        """
+        self._read()
+
+        def step(fitted: FittedModel | None) -> FittedModel:
+            assert fitted is not None
+            update.statistics(fitted, "recalibrate")
+            fitted.ready()
+            rows, targets = self._later_rows(fitted, "recalibrate", X, y, sample_weight)
+            return update.recalibrated(fitted, rows, targets, seed_of(self.random_state))
+
+        return self._updated(step, X, y, sample_weight)
 
     # ----------------------------------------------------------------------------------------- predicting
 
     def _settle(self) -> None:
-        head = self.head_
-        if isinstance(head, LinearHead) and head.output.moments is not None and head.output.moments.count:
-            self._current_head()
+        fitted = self._read()
+        moments = getattr(getattr(fitted.head, "output", None), "moments", None)
+        if moments is not None and moments.count:
+            fitted.ready()
 
     def _check_loaded(self) -> None:
-        width = self.network_.check_shapes(self.n_features_in_)
-        if isinstance(self.head_, LinearHead):
-            self.head_.check_shapes(width)
-        zeros = np.zeros((1, self.n_features_in_))
-        rows = Rows(zeros, self.network_.space, block_rows=self.block_rows, dtype=self.network_.dtype)
-        F, head = rows.map(self.network_, self._widest), self.head_
-        if isinstance(head, LinearHead):
-            outputs = head.scores(F)
-            n_outputs = len(self.classes_) if hasattr(self, "classes_") else self.n_outputs
-            moments = head.output.moments
-            if head.output.solved and outputs.shape != (1, n_outputs):
-                raise ValueError(f"{outputs.shape[1]} outputs for {n_outputs} targets")
-            if moments is not None and moments.count and moments.ab.shape != (head.output.coef.shape[0], n_outputs):
-                raise ValueError(f"sums of shape {moments.ab.shape} for {n_outputs} targets")
-        elif not isinstance(head.estimator, BaseEstimator):
-            raise TypeError(f"the head is a {type(head.estimator)}")
-        else:
-            head.features(F)
+        fitted = self._read()
+        fitted.check()
+        rows = Rows(np.zeros((1, fitted.columns.count)), fitted.network.space, dtype=fitted.network.dtype)
+        fitted.head.try_out(rows.map(fitted.network, fitted.widest))
 
-    @property
-    def _widest(self) -> int:
-        widths = [layer.width for layer in self.layers_]
-        return max([self.n_features_in_, getattr(self, "head_width_", 0), *widths])
+    def _ask(self, method: str, X: Any) -> Array:
+        """What the head says of the rows."""
+        fitted = self.fitted_ or self._read()
+        head, network, targets = fitted.head, fitted.network, fitted.targets
+        head.ready()
+        answer = getattr(head, method)
 
-    def _scores(self, X: Any, method: str) -> Array:
-        """Outputs of a linear head, one column per class or target."""
-        rows, head = rows_to_ask(self, X, method), self._current_head()
-        return rows.map(lambda block: head.scores(self.network_(block)), self._widest)
+        def of(rows: Array) -> Array:
+            return answer(targets, network(rows))
 
-    def _ask_estimator(self, method: str, X: Any) -> Any:
-        rows, head = rows_to_ask(self, X, method), self._current_head()
-        ask = getattr(head, method, None) or getattr(head.estimator, method)
+        return answers(self, network, fitted.columns, X, Question(of, fitted.widest, method))
 
-        def answer(block: Array) -> Any:
-            F = head.features(self.network_(block))
-            with lent(F.size):
-                return ask(F)
-
-        return rows.map(answer, self._widest)
-
-    @lazy_on_dask
-    @at_one_moment
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
 
@@ -251,9 +331,18 @@ class BasePILAE(
         -------
         array of shape (n_samples, width of that layer)
         """
-        rows = rows_to_ask(self, X, "transform")
-        depth = layer_number(self, layer)
-        return rows.map(lambda block: self.network_(block, depth), self._widest)
+        fitted = self._read()
+        network, depth = fitted.network, layer_number(self, fitted.network, layer)
+        question = Question(lambda rows: network(rows, depth), fitted.widest, "transform", (layer,))
+        return answers(self, network, fitted.columns, X, question)
+
+    def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
+        targets = self._read().targets
+        if is_dask(X):
+            return dask_score(self, targets, X, y, sample_weight)
+        if isinstance(X, Source) and y is None:
+            y, sample_weight = X.targets()
+        return targets.score(y, self.predict(X), sample_weight)
 
     def report(
         self, X: Any = None, y: Any = None, *, title: str | None = None, image_shape: tuple[int, ...] | None = None
@@ -276,9 +365,11 @@ class BasePILAE(
 
         return make_report(self, X, y, title=title, image_shape=image_shape)
 
+    # -------------------------------------------------------------------------------------------- routing
+
     def get_metadata_routing(self):
         """Metadata routing: `sample_weight` for this estimator, and what a head estimator asks for."""
-        if isinstance(self.head, str):
+        if isinstance(self.head, (str, SHLN)):
             return super().get_metadata_routing()
         return (
             MetadataRouter(owner=self)
@@ -291,7 +382,7 @@ class BasePILAE(
 
         `given`: the user passed sample_weight (and it is not from class_weight alone).
         """
-        if isinstance(self.head, str):
+        if isinstance(self.head, (str, SHLN)):
             if params:
                 raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
             return {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -305,10 +396,3 @@ class BasePILAE(
         if sample_weight is not None and has_fit_parameter(self.head, "sample_weight"):
             return {"sample_weight": sample_weight, **params}
         return dict(params)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = True
-        tags.array_api_support = True
-        return tags

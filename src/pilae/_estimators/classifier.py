@@ -1,30 +1,26 @@
 """`PILAEClassifier`: the whole network, for classes and labels."""
 
-from __future__ import annotations
-
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from .._arrays import Array, as_labels, space_for, space_of, to_numpy
-from .._base.progress import Progress, with_callbacks
+from .._arrays import Array
+from .._base.progress import with_callbacks
 from .._base.saveable import saveable
-from .._data.check import TAME, check_X
-from .._data.dask import accuracy, is_dask, lazy_on_dask
-from .._data.opening import is_streamed, rows_to_ask, stream_to_add, stream_to_fit
-from .._data.rows import Rows, unit_of
-from .._data.sources import Source
-from .._data.targets import all_classes, check_labels, check_new_labels, class_numbers, plain_labels, weights_of_labels
-from .._engine.loo import Scored
-from .._network.head import EstimatorHead, LinearHead
+from .._data.check import TAME, check_X, tamed_weight
+from .._data.labels import all_classes
+from .._data.opening import columns_of, is_streamed, stream_to_fit
+from .._data.rows import unit_of
+from .._data.targets import Classes, Targets, read_labels
+from .._search.spec import Spec
 from . import parameters
-from .base import BasePILAE, LeftOut, head_has
-from .update import Wider
-from .whole import at_one_moment, whole_fit, whole_update
+from .base import BasePILAE, head_has, times_class_weights
+from .fitted import FittedModel, attribute
 
 
 @saveable
@@ -49,50 +45,19 @@ default="auto"
         With depth="auto": "loo" adds layers until one more does not lower the leave-one-out loss of the
         output layer; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many more rows than neurons
         that rule never fires and grows `max_depth` layers, which can be too many.
-    encoder : {"rows", "truncated"}, default="rows"
-        Encoder of the autoencoder layers.
-    anchors : {"spread", "first"}, default="spread"
-        Which rows become neurons. "spread" takes them by a hash of the row, class after class in turn.
-    encoder_ridge : "auto" or float from 0 to infinity, default="auto"
-        Ridge inside the pseudoinverse, in the layers and in the head; infinity leaves the anchor rows themselves.
-        "auto": 1e-3 in the layers, in the head found by the search, or without one 1e-6 on the features of layers
-        and 1 on the input itself.
-    activation : str, default="sigmoid"
-        Of the autoencoder layers: sigmoid, tanh, relu, relu2 (its square), sin, softplus, swish, gelu or linear.
-    gain : (float, float) or None, default=(4, 1)
-        Root-mean-square of the pre-activations of a layer before its decoder is solved, and after tying; None
-        leaves them as they come (the paper to the letter: nearly linear on many rows).
-    decoder_ridge : float, default=1e-3
-        lambda_1 of (27), relative to the mean diagonal of H'H.
-    decoder_l1 : float, default=0.0
-        Sparse decoders, and with them tied encoders: a penalty on absolute weights, as in `StackedPILAE`.
-    tied : bool, default=True
-        Whether a layer's features come from the transposed decoder, W_e = W_d' (the paper), or from the pseudoinverse
-        encoder itself, so that the decoder only says how much is lost.
+    layer : PILAutoencoder, optional
+        How each autoencoder layer is built: encoder, anchors, activation, ridges and so on; None is
+        `PILAutoencoder()`. Which rows become neurons (its `anchors`) holds for the head too.
     skip : bool or "auto", default="auto"
         Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
         network). "auto" is found by the search, or without one False.
     branches : int from 1 to 4 or "auto", default="auto"
         Stacks of layers side by side, with other anchors and activations (tanh, relu, sin), all seen by the head.
         "auto" is found by the search (one or two), or without one 1. Depth 0 has none.
-    head : {"shln", "ridge", "softmax"} or estimator, default="shln"
-        "shln": one more hidden layer of anchor neurons, then the output ridge. "ridge": the output ridge on the
-        features. "softmax": LogisticRegression on whitened features. Any scikit-learn classifier is fitted on
-        the features, which are then held whole.
-    head_width : int, "auto" or "formula", default="auto"
-        Hidden neurons of the SHLN. "auto" takes the width of lowest squared leave-one-out error of all widths up to
-        half the distinct rows (a third of few), 1,000 and one for every 15 rows, or 5,000, whichever is least.
-        "formula" is eqs (30) and (31), refitted on the paper's data.
-    head_encoder_ridge : "auto" or float from 0 to infinity, default="auto"
-        The same for the head alone, where it is to be another than `encoder_ridge`.
-    head_anchors : {"auto", "rows", "pairs"}, default="auto"
-        What a hidden neuron of the SHLN is made from: an anchor row, or the difference of two, with its border midway
-        between them. "auto" is found by the search, or without one "rows".
-    direct_links : bool or "auto", default="auto"
-        Whether the SHLN's input is linked to the output too, beside the hidden neurons. "auto" is found by the search,
-        or without one False.
-    head_activation : str, default="auto"
-        Of the SHLN's hidden layer; "auto" is found by the search, or without one "relu".
+    head : {"shln", "ridge", "softmax"}, SHLN or estimator, default="shln"
+        "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
+        "ridge": the output ridge on the features. "softmax": LogisticRegression on whitened features. Any scikit-learn
+        classifier is fitted on the features, which are then held whole.
     ridge : float, "auto" or "guo2003", default="auto"
         Output ridge per unit of weight on standardised features. "auto" has the lowest squared leave-one-out
         error; "guo2003" is eq (3).
@@ -137,7 +102,7 @@ default="auto"
     ridge_path_ : dict
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
-        The same for every width (head_width="auto", unless plain ridge was chosen): `width_path_.errors[ridge][k]` is
+        The same for every width (where a hidden layer finds its own): `width_path_.errors[ridge][k]` is
         that of `width_path_.first + k` columns, direct links included; `standard_errors` belong to the chosen `ridge`.
     search_ : list of dict
         Every candidate of the search: the `round` it was tried in (1: every candidate, on a small sample; 2, where one
@@ -183,28 +148,20 @@ default="auto"
 
     _heads = ("shln", "ridge", "softmax")
 
+    classes_ = attribute("targets.classes")
+    multilabel_ = attribute("targets.multilabel")
+
     def __init__(
         self,
         depth="auto",
         width="auto",
+        *,
         max_depth=5,
         growth="loo",
-        encoder="rows",
-        anchors="spread",
-        encoder_ridge="auto",
-        activation="sigmoid",
-        gain=(4, 1),
-        decoder_ridge=1e-3,
-        decoder_l1=0.0,
-        tied=True,
+        layer=None,
         skip="auto",
         branches="auto",
         head="shln",
-        head_width="auto",
-        head_encoder_ridge="auto",
-        head_anchors="auto",
-        direct_links="auto",
-        head_activation="auto",
         ridge="auto",
         input_scaling="auto",
         class_weight=None,
@@ -216,40 +173,8 @@ default="auto"
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            depth=depth,
-            width=width,
-            max_depth=max_depth,
-            growth=growth,
-            encoder=encoder,
-            anchors=anchors,
-            encoder_ridge=encoder_ridge,
-            activation=activation,
-            gain=gain,
-            decoder_ridge=decoder_ridge,
-            decoder_l1=decoder_l1,
-            tied=tied,
-            skip=skip,
-            branches=branches,
-            head=head,
-            head_width=head_width,
-            head_encoder_ridge=head_encoder_ridge,
-            head_anchors=head_anchors,
-            direct_links=direct_links,
-            head_activation=head_activation,
-            ridge=ridge,
-            input_scaling=input_scaling,
-            fit_rows=fit_rows,
-            device=device,
-            dtype=dtype,
-            block_rows=block_rows,
-            keep_statistics=keep_statistics,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
+        parameters.remember(self, locals())
 
-    @whole_fit
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None, **fit_params):
         """Fit the network.
@@ -269,35 +194,47 @@ default="auto"
         -------
         self
         """
-        return self._fit(X, y, sample_weight, fit_params, None)
+        make = partial(self._first_fit, X, y, None, sample_weight, fit_params)
+        return self._refitted(make, X, y, sample_weight)
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        self._fit(X, y, sample_weight, {}, classes)
+    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
+        spec, running = self._spec(), self._running()
+        if not is_streamed(X):
+            return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params)
+        rows, first = stream_to_fit(running, X, y, sample_weight, Classes)
+        targets = Classes(all_classes(running.name, first.look.classes, classes))
+        mass = np.zeros(targets.n_classes)
+        mass[np.searchsorted(targets.classes, first.look.classes)] = first.look.mass
+        rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
+        rows.read_as(targets)
+        routed = self._head_fit_params(None, fit_params, given=False)
+        return self._fitted_to(spec, rows, columns_of(rows.source), targets, None, routed)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, fit_params: dict, announced: Any) -> PILAEClassifier:
-        self._check_params()
-        rows: Rows
-        labels: np.ndarray | None = None
-        if is_streamed(X):
-            rows, first = stream_to_fit(self, X, y, sample_weight, labels=True)
-            multilabel, given = False, False
-            classes = all_classes(self, first.classes, announced)
-            mass = np.zeros(len(classes))
-            mass[np.searchsorted(classes, first.classes)] = first.mass
-            rows.weigh_classes(self._class_factor(classes, mass), mass)
-            rows.classes, rows.n_classes = classes, len(classes)
-        else:
-            rows, classes, labels, given = self._array_rows(X, y, sample_weight, announced)
-            multilabel = rows.codes is None
-        self.classes_, self.multilabel_ = classes, multilabel
-        self._fit_rows(rows, labels, self._head_fit_params(rows.weight, fit_params, given=given))
-        if isinstance(self.head_, EstimatorHead) and not multilabel:
-            self.classes_ = getattr(self.head_.estimator, "classes_", classes)  # those that had weight
-        if isinstance(self.head_, LinearHead):
-            self._set_loo(self.head_.output.loo)
-        return self
+    def _fit_arrays(
+        self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
+    ) -> FittedModel:
+        running = self._running()
+        X, columns = check_X(X, running.name, min_rows=2)
+        w, exponent = tamed_weight(sample_weight, X.shape[0])
+        targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
+        if targets.multilabel and spec.head.kind == "softmax":
+            raise ValueError(
+                "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
+                "estimator such as sklearn.neighbors.KNeighborsClassifier."
+            )
+        given, unit = w is not None, unit_of(w)
+        if self.class_weight is not None:
+            if encoding.codes is None:
+                raise weights_of_labels()
+            mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
+            w, unit = times_class_weights(self._class_factor(targets.classes, mass), encoding, w, unit)
+        rows = running.rows(X, encoding, w, unit)
+        routed = self._head_fit_params(w, fit_params, given=given)
+        fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
+        if not spec.head.linear and not targets.multilabel:  # those that had weight
+            targets = Classes(fitted.head.classes_among(targets.classes))
+        return replace(fitted, targets=targets, weight_exponent=exponent)
 
-    @whole_update
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -316,107 +253,27 @@ default="auto"
         -------
         self
         """
-        self._partial_fit(X, y, classes, sample_weight, update)
-        return self
+        return self._partial_fit(X, y, classes, sample_weight, update)
 
     @property
-    def n_outputs(self: Any) -> int | None:
+    def n_outputs(self) -> int | None:
         """Number of labels of a multilabel model; classes may differ between models that are merged."""
         return len(self.classes_) if self.multilabel_ else None
 
-    def _new_rows(
-        self: Any, method: str, X: Any, y: Any, sample_weight: Any, classes: Any = None
-    ) -> tuple[Rows, Wider | None]:
-        """Rows for an update by `method`, and the classes they bring."""
-        if is_streamed(X):
-            if self.multilabel_:
-                raise ValueError("A model of several labels a row takes arrays only: sources bring one label a row.")
-            stream, first = stream_to_add(self, X, y, sample_weight, labels=True)
-            wider = self._wider(first.classes if classes is None else np.concatenate([first.classes, classes]))
-            stream.classes = self.classes_ if wider is None else wider.classes
-            stream.n_classes = len(stream.classes)
-            if isinstance(self.class_weight, dict):
-                stream.factor = self._later_factor(stream.classes)
-            return stream, wider
-        rows = rows_to_ask(self, X, method)
-        w = self._later_weight(sample_weight, rows.n)
-        wider, codes = None, None
-        if self.multilabel_:
-            _, targets, multilabel = check_labels(self, y, rows.n, w)
-            if not multilabel or targets.shape[1] != len(self.classes_):
-                raise ValueError(f"y must be a 0/1 matrix of {len(self.classes_)} columns, one for each label.")
-            rows.targets = targets
-        else:
-            labels = check_new_labels(self, y, rows.n)
-            there = labels if w is None else labels[w > 0]
-            wider = self._wider(there if classes is None else np.concatenate([there, np.asarray(classes)]))
-            known = self.classes_ if wider is None else wider.classes
-            codes = class_numbers(labels, known)
-            rows.codes, rows.n_classes = codes, len(known)
-        rows.weight, rows.unit = w, unit_of(w)
-        if isinstance(self.class_weight, dict):
-            if self.multilabel_:
-                raise weights_of_labels()
-            factor = self._later_factor(known)[codes]
-            rows.weight, rows.unit = (factor if v is None else v * factor for v in (rows.weight, rows.unit))
-        return rows, wider
-
-    def _set_loo(self: Any, loo: Scored) -> None:
-        self.head_.calibration = None  # found when it is needed
-        decided = self._decide(loo.outputs)
-        left_out = decided if self.multilabel_ else self.classes_[decided]
-        self.loo_predictions_ = LeftOut(self.head_.output.scored_rows, left_out)
-        hits = decided == self._decide(loo.targets)
-        hits = hits.all(axis=1) if self.multilabel_ else hits
-        self.loo_score_ = float(np.average(hits, weights=loo.judges))
-        self.loo_is_stale_ = False
-
-    def _array_rows(
-        self, X: Any, y: Any, sample_weight: Any, announced: Any
-    ) -> tuple[Rows, np.ndarray, np.ndarray | None, bool]:
-        """(rows, classes, labels, whether weights were given) of arrays."""
-        X = check_X(self, X, reset=True, min_rows=2)
-        w = self._fit_weight(sample_weight, X.shape[0])
-        classes, codes, multilabel = check_labels(self, y, X.shape[0], w, announced)
-        if multilabel and self.head == "softmax":
+    def _check_additive(self, method: str) -> None:
+        if isinstance(self.class_weight, str):
             raise ValueError(
-                "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
-                "estimator such as sklearn.neighbors.KNeighborsClassifier."
+                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: give the weight of "
+                "each class as a dict, or of each row as sample_weight."
             )
-        given = w is not None
-        w, unit = self._weights(classes, codes, multilabel, w)
-        rows = Rows(
-            X,
-            space_for(X, self.device),
-            codes=None if multilabel else codes,
-            n_classes=0 if multilabel else len(classes),
-            targets=codes if multilabel else None,
-            weight=w,
-            unit=unit,
-            block_rows=self.block_rows,
-            dtype=self.dtype,
-            progress=Progress(self.verbose),
-        )
-        labels = None  # only a head that is an estimator of its own reads them
-        if not isinstance(self.head, str) or self.head == "softmax":
-            labels = codes if multilabel else classes[codes]
-        return rows, classes, labels, given
 
-    def _weights(self, classes, codes, multilabel, w):
-        """Row weights with class weights, and the weight that leaving one row out takes away."""
-        unit = unit_of(w)
-        if self.class_weight is None:
-            return w, unit
-        if multilabel:
-            raise weights_of_labels()
-        factor = self._class_factor(classes, np.bincount(codes, weights=w, minlength=len(classes)))
-        assert factor is not None
-        c = factor[codes]
-        return (c if w is None else w * c), (c if unit is None else unit * c)
-
-    def _later_factor(self, classes: np.ndarray) -> np.ndarray:
+    def _later_factor(self, targets: Targets) -> np.ndarray | None:
         """The weight of each class of rows that come after `fit`; one that class_weight does not name weighs 1."""
-        return np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
+        if not isinstance(self.class_weight, dict) or not isinstance(targets, Classes):
+            return None
+        if targets.multilabel:
+            raise weights_of_labels()
+        return np.array([self.class_weight.get(label, 1.0) for label in targets.classes.tolist()])
 
     def _class_factor(self, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
         """The weight of each class, from class_weight and what the rows of each class weigh."""
@@ -433,13 +290,6 @@ default="auto"
             raise parameters.bad(self, "class_weight", "a dict of weights between 1e-19 and 1e19, or 0")
         return factor
 
-    def _decide(self, outputs: Array) -> Array:
-        """Class number of each row, or 0/1 labels."""
-        xp = space_of(outputs).xp
-        return xp.astype(outputs > 0.5, xp.int64) if self.multilabel_ else xp.argmax(outputs, axis=1)
-
-    @lazy_on_dask
-    @at_one_moment
     def predict(self, X) -> Array:
         """Class of each row of X (a 0/1 matrix for multilabel targets).
 
@@ -447,48 +297,31 @@ default="auto"
         -------
         array of shape (n_samples,) or (n_samples, n_labels), in X's library where the classes are numbers
         """
-        if isinstance(self._current_head(), EstimatorHead):
-            return self._ask_estimator("predict", X)
-        numbers = self._decide(self._scores(X, "predict"))
-        if self.multilabel_:
-            return numbers
-        return as_labels(self.classes_, numbers)
+        return self._ask("predict", X)
 
     @available_if(head_has("decision_function"))
-    @lazy_on_dask
-    @at_one_moment
     def decision_function(self, X) -> Array:
         """Outputs of the last layer: (n_samples, n_classes), or (n_samples,) for two classes."""
-        if isinstance(self._current_head(), EstimatorHead):
-            return self._ask_estimator("decision_function", X)
-        scores = self._scores(X, "decision_function")
-        if len(self.classes_) == 2 and not self.multilabel_:
-            return scores[:, 1] - scores[:, 0]
-        return scores
+        return self._ask("decision_function", X)
 
     @available_if(head_has("predict_proba"))
-    @lazy_on_dask
-    @at_one_moment
     def predict_proba(self, X) -> Array:
         """Probability of each class, (n_samples, n_classes); of each label being 1 for multilabel targets.
 
         Outputs are scaled by the temperature that gives the lowest log-loss on leave-one-out outputs, or go through a
         multinomial logistic map fitted on those where that has the lower log-loss on held-out rows.
         """
-        if isinstance(self._current_head(), EstimatorHead):
-            return self._ask_estimator("label_probabilities" if self.multilabel_ else "predict_proba", X)
-        calibration = self._current_head().calibrated(self.multilabel_)
-        return calibration(self._scores(X, "predict_proba"), self.multilabel_)
+        return self._ask("predict_proba", X)
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
-        if is_dask(X):
-            return accuracy(self, X, y, sample_weight)
-        if isinstance(X, Source) and y is None:
-            y, sample_weight = X.targets()
-        return float(accuracy_score(plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+        return self._score(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def weights_of_labels() -> ValueError:
+    return ValueError("'class_weight' is for one label per row: with multilabel targets use sample_weight.")

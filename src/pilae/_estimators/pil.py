@@ -6,55 +6,76 @@ columns, n x n, and the nonlinearity raises its rank layer by layer. When the ra
 n x n by nature: for small problems and for study.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import Array, as_labels, space_of, to_numpy
-from .._base.saveable import saveable
+from .._arrays import Array, space_of, to_numpy
+from .._base.saveable import check_shape, saveable
 from .._base.warn import warn
-from .._data.check import check_same_space, check_X
+from .._data.check import Columns, check_same_space, check_X
 from .._data.rows import Rows
-from .._data.targets import check_labels, check_targets, plain_labels
-from .._engine.activations import ACTIVATIONS, neurons
+from .._data.targets import Targets, accuracy, r2, read_labels, read_numbers
+from .._engine.activations import neurons
 from .._engine.linalg import pseudoinverse
 from .._engine.scaling import Scaling, own_gauge
 from ..save import SaveMixin
 from . import parameters
-from .whole import whole_fit
+from .fitted import Fitting, attribute
 
 MAX_ROWS = 10_000
 
 
-class _BasePIL(SaveMixin, BaseEstimator):
-    gauge_: np.ndarray | None = None  # of files that are older than it
+@saveable
+@dataclass(frozen=True, eq=False)
+class FittedPIL:
+    """Layers of pseudoinverses, and the output weights."""
+
+    columns: Columns
+    targets: Targets
+    gauge: np.ndarray | None
+    scaling: Scaling
+    activation: str
+    weights: list[Array]
+    output: Array
+    ranks: list[int]
+
+    def outputs(self, X: Array) -> Array:
+        H = _with_bias(self.scaling(X))
+        for W in self.weights:
+            H = neurons(self.activation, H, W)
+        return H @ self.output
+
+
+class _BasePIL(SaveMixin, Fitting[FittedPIL]):
+    weights_ = attribute("weights")
+    output_ = attribute("output")
+    ranks_ = attribute("ranks")
 
     def __init__(self, activation="tanh", max_depth=20):
         self.activation = activation
         self.max_depth = max_depth
 
-    def _check_fit(self, X: Any) -> Array:
-        parameters.check_choice(self, "activation", tuple(ACTIVATIONS))
-        parameters.check_count(self, "max_depth", low=0)
-        X = check_X(self, X, reset=True, min_rows=2)
+    def _checked(self, X: Any) -> tuple[Array, Columns]:
+        parameters.check(self, parameters.PIL)
+        X, columns = check_X(X, type(self).__name__, min_rows=2)
         if X.shape[0] > MAX_ROWS:
             raise ValueError(
                 f"X has {X.shape[0]} rows, and basic pseudoinverse learning needs square matrices of that size; it "
                 f"takes at most {MAX_ROWS}. Use PILAEClassifier or PILAERegressor, whose cost is linear in the rows."
             )
-        return X
+        return X, columns
 
-    def _fit_layers(self, X: Any, O: np.ndarray) -> None:
+    def _fitted_to(self, X: Array, columns: Columns, targets: Targets, O: np.ndarray) -> FittedPIL:
         """Grow layers on the distinct rows, then solve the output weights for O."""
         whole = Rows(X, space_of(X), dtype="float64", block_rows=X.shape[0])
-        self.gauge_ = own_gauge(whole.extent())
-        [block] = whole.with_gauge(self.gauge_, "float64").blocks()
+        gauge = own_gauge(whole.extent())
+        [block] = whole.with_gauge(gauge, "float64").blocks()
         space = space_of(block.X)
         rows, O = _distinct(to_numpy(block.X), O)
         X, n = space.asarray(rows), len(rows)
@@ -75,33 +96,25 @@ class _BasePIL(SaveMixin, BaseEstimator):
                 "fitted but not reproduced. Causes: nearly equal rows, a linear activation, too small a max_depth.",
                 ConvergenceWarning,
             )
-        self.scaling_, self.weights_, self.ranks_, self.activation_ = scaling, weights, ranks, self.activation
-        self.output_ = H_plus @ space.asarray(O)
+        output = H_plus @ space.asarray(O)
+        return FittedPIL(columns, targets, gauge, scaling, self.activation, weights, output, ranks)
 
-    def _scores(self, X: Any, method: str) -> Array:
-        check_is_fitted(self)
-        X = check_X(self, X, reset=False)
-        fitted = space_of(self.output_)
-        check_same_space(self, method, X, fitted)
-        return Rows(X, fitted, dtype="float64", gauge=self.gauge_).map(self._outputs, int(self.output_.shape[0]))
+    def _ask(self, X: Any, method: str, answer: Callable[[Targets, Array], Array]) -> Array:
+        fitted = self._read()
+        X, _ = check_X(X, type(self).__name__, fitted.columns)
+        place = space_of(fitted.output)
+        check_same_space(type(self).__name__, method, X, place)
+        rows = Rows(X, place, dtype="float64", gauge=fitted.gauge)
+        return rows.map(lambda block: answer(fitted.targets, fitted.outputs(block)), int(fitted.output.shape[0]))
 
-    def _outputs(self, X: Array) -> Array:
-        H = _with_bias(self.scaling_(X))
-        for W in self.weights_:
-            H = neurons(self.activation_, H, W)
-        return H @ self.output_
+    def predict(self, X) -> Array:
+        """Class of each row, or predicted numbers."""
+        return self._ask(X, "predict", lambda targets, outputs: targets.answer(outputs))
 
     def _check_loaded(self) -> None:
-        self.scaling_.check_shapes(self.n_features_in_)
-        outputs = self._outputs(np.zeros((1, self.n_features_in_)))
-        if hasattr(self, "classes_") and outputs.shape[1] != len(self.classes_):
-            raise ValueError(f"{outputs.shape[1]} outputs for {len(self.classes_)} classes")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.array_api_support = True
-        return tags
+        fitted = self._read()
+        fitted.scaling.check_shapes(fitted.columns.count)
+        check_shape(fitted.outputs(np.zeros((1, fitted.columns.count))), 1, fitted.targets.n_outputs)
 
 
 @saveable
@@ -140,30 +153,24 @@ class PILClassifier(ClassifierMixin, _BasePIL):
     [14, 178]
     """
 
-    @whole_fit
+    classes_ = attribute("targets.classes")
+
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and labels y (n_samples,)."""
-        X = self._check_fit(X)
-        classes, codes, multilabel = check_labels(self, y, X.shape[0], None)
-        if multilabel:
+        X, columns = self._checked(X)
+        targets, encoding = read_labels(y, X.shape[0], None, type(self).__name__)
+        if encoding.codes is None:
             raise ValueError("PILClassifier takes one label a row; for multilabel targets use PILAEClassifier.")
-        self.classes_ = classes
-        self._fit_layers(X, np.eye(len(classes))[codes])
-        return self
+        O = np.eye(targets.n_classes)[encoding.codes]
+        return self._refitted(partial(self._fitted_to, X, columns, targets, O), X)
 
     def decision_function(self, X) -> Array:
         """Outputs: (n_samples, n_classes), or (n_samples,) for two classes."""
-        scores = self._scores(X, "decision_function")
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X) -> Array:
-        """Class of each row."""
-        scores = self._scores(X, "predict")
-        return as_labels(self.classes_, space_of(scores).xp.argmax(scores, axis=1))
+        return self._ask(X, "decision_function", lambda targets, outputs: targets.margin(outputs))
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy."""
-        return float(accuracy_score(plain_labels(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+        return accuracy(y, self.predict(X), sample_weight)
 
 
 @saveable
@@ -183,22 +190,16 @@ class PILRegressor(RegressorMixin, _BasePIL):
     True
     """
 
-    @whole_fit
     def fit(self, X, y):
         """Fit to X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_outputs)."""
-        X = self._check_fit(X)
-        Y, self.flat_ = check_targets(self, y, X.shape[0], "float64")
-        self._fit_layers(X, Y)
-        return self
-
-    def predict(self, X) -> Array:
-        """Predicted targets."""
-        scores = self._scores(X, "predict")
-        return scores[:, 0] if self.flat_ else scores
+        X, columns = self._checked(X)
+        targets, encoding = read_numbers(y, X.shape[0], "float64", type(self).__name__)
+        assert encoding.targets is not None
+        return self._refitted(partial(self._fitted_to, X, columns, targets, encoding.targets), X)
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2, the mean over outputs."""
-        return float(r2_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=sample_weight))
+        return r2(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

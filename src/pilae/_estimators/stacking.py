@@ -5,8 +5,6 @@ would be cheap, and wrong: each is made from all other rows, so that together wi
 away. Here they are out-of-fold, by scikit-learn's own stacking.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor

@@ -1,50 +1,51 @@
 """Growth layer by layer."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
-from .._base.scalars import is_integer
 from .._data.rows import Rows
 from .._engine.linalg import DualGram, Gram, PrimalGram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling, Squash
 from . import structure
 from .layer import LayerSpec, fit_layer, output_moments
-from .network import Network, Seen
+from .network import FeatureCache, Network
+from .structure import WidthRule
 from .survey import Survey
 
-LAYER_RIDGE = 1e-3
-"""encoder_ridge="auto" in autoencoder layers."""
 
-
-def input_gram(found: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
+def input_gram(survey: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
     """The spectrum of the raw (scaling None) or scaled input, without another pass in the primal form."""
     if rows.dual:
         block = rows.whole()
         return DualGram(block.X if scaling is None else scaling(block.X), block.w)
-    G = found.moments.gram() if scaling is None else found.moments.gram(centred=True, scale=scaling.inverse)
-    return PrimalGram(G, found.moments.weight, found.moments.product)
+    moments = survey.moments
+    G = moments.gram() if scaling is None else moments.gram(centred=True, scale=scaling.inverse)
+    return PrimalGram(G, moments.weight, moments.product)
 
 
 class Grower:
     """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
 
     def __init__(
-        self, rows: Rows, found: Survey, spec: LayerSpec, width: Any, input_scaling: str, product: str = "float64"
+        self,
+        rows: Rows,
+        survey: Survey,
+        spec: LayerSpec,
+        width: WidthRule,
+        input_scaling: str,
+        product: str = "float64",
     ) -> None:
         self.all_rows = rows
-        self.rows = rows if found.fitted is None else found.fitted
-        self.found, self.spec, self.width = found, spec, width
-        self.anchors = found.anchors
-        variance = found.moments.variance_a()
+        self.rows = rows if survey.fitted is None else survey.fitted
+        self.survey, self.spec, self.width = survey, spec, width
+        self.anchors = survey.anchors
+        variance = survey.moments.variance_a()
         self.scaling_kind = structure.scaling_rule(input_scaling, variance)
         kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
         make = kinds.get(self.scaling_kind)
-        scaling = None if make is None else make(found.moments.mean_a, variance)
+        scaling = None if make is None else make(survey.moments.mean_a, variance)
         self.network = Network(rows.space, rows.dtype, scaling, gauge=rows.gauge)
-        self.seen = Seen(self.network)
+        self.cache = FeatureCache(self.network)
         self.gram: Gram | None = None
         self.moments: Moments | None = None
         if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
@@ -74,38 +75,35 @@ class Grower:
         products of its Gram (see `Moments`)."""
         name = f"layer {self.depth + 1}"
         if self.gram is None:
-            self.gram = input_gram(self.found, self.all_rows, self.network.scaling)
+            self.gram = input_gram(self.survey, self.all_rows, self.network.scaling)
         width = self._next_width(self.gram, name)
         anchors = self.rows.space.asarray(self.network(self.anchors[:width, :]), "float64")
-        target = structure.error_target(self.width)
-        layer = fit_layer(self.rows, self.seen, self.gram, anchors, width, self.spec, name, target)
+        layer = fit_layer(self.rows, self.cache, self.gram, anchors, width, self.spec, name, self.width.target)
         self.network = self.network.grown(layer)
-        self.moments, self.gram, below, self.seen = None, None, self.seen, Seen(self.network, self.rows)
+        self.moments, self.gram, below, self.cache = None, None, self.cache, FeatureCache(self.network, self.rows)
         if not last or self.spec.keep_decoder:
-            self.moments = output_moments(self.rows, below, layer, self.spec, name, product, self.seen.keep)
+            self.moments = output_moments(self.rows, below, layer, self.spec, name, product, self.cache.keep)
             self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)
 
     def _next_width(self, gram: Gram, name: str) -> int:
-        rank = gram.rank if structure.needs_rank(self.width) else 0
-        width = structure.layer_width(self.width, self.depth, gram.size, rank)
-        given = structure.listed_widths(self.width) or is_integer(self.width)
-        if self.spec.encoder == "truncated" and not given:
+        width = self.width.neurons(self.depth, gram.size, gram.rank if self.width.needs_rank else 0)
+        if self.spec.encoder == "truncated" and not self.width.given:
             width = max(1, min(width, gram.rank))
-        available = int(self.found.anchors.shape[0])
+        available = int(self.survey.anchors.shape[0])
         if self.spec.encoder == "rows" and width > available:
-            if given:
+            if self.width.given:
                 raise too_few_rows(width, available, name)
             return available
         return width
 
-    def reached_full_rank(self, growth: Any) -> bool:
+    def reached_full_rank(self, growth: str | float) -> bool:
         """The paper's criterion on the newest features; never before the first layer."""
         if self.gram is None or not self.network.layers:
             return False
         if self.rows is not self.all_rows:
             n_rows = self.rows.n
         else:
-            n_rows = self.found.distinct if self.found.all_counted else self.rows.n
+            n_rows = self.survey.distinct if self.survey.all_counted else self.rows.n
         return structure.full_rank(self.gram.rank, n_rows, growth)
 
 

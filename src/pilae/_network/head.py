@@ -1,102 +1,175 @@
-"""Output layers: the single-hidden-layer network (SHLN), ridge, softmax, or any scikit-learn estimator."""
+"""Output layers: the single-hidden-layer network (SHLN) and ridge, or any scikit-learn estimator."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
-from .._arrays import Array, cholesky, matmul, namespace, plus_diagonal, solve_triangular, to_numpy
+from .._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
 from .._arrays.threads import lent, sharing
 from .._base.saveable import check_shape, saveable
+from .._data.check import check_answer
 from .._data.rows import Rows
-from .._engine.loo import Scored, WidthPath
+from .._data.targets import Targets
+from .._engine.calibration import Calibration
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
-from .calibration import Calibration, fit_calibration
+from .._engine.scores import Scored
 from .neurons import Hidden
+from .output import Output
 
-NARROW = 512
-"""Up to so many features the output layer's product costs next to nothing in float64."""
+WHITENING_RIDGE = 1e-6
+"""Added to the unit diagonal of a correlation matrix before it is factorised."""
 
 
-@saveable
-@dataclass
-class Output:
-    """A ridge solution on standardised features, eq (12), with its leave-one-out results.
+class Head(Protocol):
+    """An output layer: from the features of rows to answers."""
 
-    `ridge` is per unit of weight: lambda = ridge * sum(w).
-    """
+    @property
+    def width(self) -> int | None:
+        """Columns that the output weights are for, or neurons; None where that says nothing."""
 
-    coef: Array
-    intercept: Array
-    ridge: float
-    route: str
-    loo: Scored
-    scored_rows: np.ndarray
-    """Which training rows `loo` is about."""
-    path: dict[float, float]
-    """Squared leave-one-out error of every ridge tried (the lowest over widths)."""
-    guo2003: float | None = None
-    """What eq (3) would have taken, where it was asked for."""
-    width_path: WidthPath | None = None
-    moments: Moments | None = None
-    solved: bool = True
-    """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
+    def predict(self, targets: Targets, F: Array) -> Array: ...
 
-    def __call__(self, F: Array) -> Array:
-        """Narrow features are summed in float64: with a small ridge large terms of either sign cancel."""
-        if F.shape[1] > NARROW:
-            return matmul(F, self.coef) + self.intercept
-        xp = namespace(F)
-        F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
-        return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
+    def decision_function(self, targets: Targets, F: Array) -> Array: ...
+
+    def predict_proba(self, targets: Targets, F: Array) -> Array: ...
+
+    def offers(self, method: str) -> bool:
+        """Whether there is such a method: estimators may lack some."""
+
+    def classes_among(self, classes: np.ndarray) -> np.ndarray:
+        """Those it can answer with."""
+
+    def linear(self, method: str) -> LinearHead:
+        """This head, where `method` needs one that is a sum over rows."""
+
+    def residuals(self) -> Scored:
+        """Leave-one-out results, for intervals."""
+
+    def ready(self) -> None:
+        """Finish what was put off."""
+
+    def lean(self) -> Head:
+        """What predicting needs, without the sums."""
+
+    def check_shapes(self, columns: int, n_outputs: int) -> None:
+        """An error where the parts do not fit together behind so many features."""
+
+    def try_out(self, F: Array) -> None:
+        """Send features through."""
 
 
 @saveable
 @dataclass
 class LinearHead:
-    """Features, then an output layer: the heads "shln" (hidden layer first) and "ridge" (none)."""
+    """Features, then an output layer: the heads "shln" (hidden layer first) and "ridge" (none).
+
+    What is put off until somebody asks, the solution and the calibration, is written into it: the same to whoever finds
+    it, in whichever thread.
+    """
 
     hidden: Hidden | None
     output: Output
     calibration: Calibration | None = None
     """From outputs to probabilities; None until somebody asks for them."""
 
-    def calibrated(self, multilabel: bool) -> Calibration:
-        if self.calibration is None:
-            with sharing():
-                self.calibration = fit_calibration(self.output.loo, multilabel)
-        return self.calibration
-
-    def check_shapes(self, columns: int) -> None:
-        """An error where the parts do not fit together behind so many features."""
-        features = columns
-        if self.hidden is not None:
-            p = int(self.hidden.bias.shape[0])
-            check_shape(self.hidden.weights, columns, p)
-            check_shape(self.hidden.bias, p)
-            if self.hidden.scaling is not None:
-                self.hidden.scaling.check_shapes(columns)
-            features = p + self.hidden.links
-        outputs = int(self.output.coef.shape[1])
-        check_shape(self.output.coef, features, outputs)
-        check_shape(self.output.intercept, outputs)
-
     @property
     def width(self) -> int:
         """Hidden neurons, or features where there is no hidden layer."""
         return int(self.output.coef.shape[0]) if self.hidden is None else int(self.hidden.bias.shape[0])
 
-    def features(self, X: Array) -> Array:
-        return X if self.hidden is None else self.hidden(X)
+    @property
+    def links(self) -> int | None:
+        """Columns before the hidden neurons; None where there are none."""
+        return None if self.hidden is None else self.hidden.links
 
-    def scores(self, X: Array) -> Array:
-        return self.output(self.features(X))
+    def features(self, F: Array) -> Array:
+        """What the output layer sees."""
+        return F if self.hidden is None else self.hidden(F)
+
+    def outputs(self, F: Array) -> Array:
+        outputs = self.output(self.features(F))
+        if not isinstance(outputs, np.ndarray) or not math.isfinite(
+            outputs.sum()
+        ):  # a class made of them would not show it
+            check_answer(outputs)
+        return outputs
+
+    def predict(self, targets: Targets, F: Array) -> Array:
+        return targets.answer(self.outputs(F))
+
+    def decision_function(self, targets: Targets, F: Array) -> Array:
+        return targets.margin(self.outputs(F))
+
+    def predict_proba(self, targets: Targets, F: Array) -> Array:
+        calibration = self.calibrated(targets)
+        assert calibration is not None
+        return targets.probabilities(self.outputs(F), calibration)
+
+    def calibrated(self, targets: Targets) -> Calibration | None:
+        if self.calibration is None and self.output.loo is not None:
+            with sharing():
+                self.calibration = targets.calibrated(self.output.loo)
+        return self.calibration
+
+    def offers(self, method: str) -> bool:
+        return True
+
+    def classes_among(self, classes: np.ndarray) -> np.ndarray:
+        return classes
+
+    def linear(self, method: str) -> LinearHead:
+        return self
+
+    def residuals(self) -> Scored:
+        if self.output.loo is None:
+            raise ValueError("This fork knows no residuals yet: call recalibrate(X, y) with rows that are in it.")
+        return self.output.loo
+
+    def statistics(self, method: str) -> Moments:
+        """The sums of the output layer, where `method` needs them."""
+        if self.output.moments is None:
+            raise ValueError(
+                f"{method} needs the sums of the output layer, which this model was fitted or saved without: use "
+                "keep_statistics=True in fit and statistics=True in save."
+            )
+        return self.output.moments
+
+    def ready(self) -> None:
+        if not self.output.solved:
+            moments = self.output.moments
+            if moments is None or not moments.count:
+                raise ValueError(
+                    "This model has no rows in it: add some by partial_fit, or merge a model that has some."
+                )
+            with sharing():
+                self.output.solve(self.links)
+
+    def lean(self) -> LinearHead:
+        return replace(self, output=replace(self.output, moments=None))
+
+    def check_shapes(self, columns: int, n_outputs: int) -> None:
+        features = columns
+        if self.hidden is not None:
+            self.hidden.check_shapes(columns)
+            features = self.width + self.hidden.links
+        check_shape(self.output.coef, features, int(self.output.coef.shape[1]))
+        check_shape(self.output.intercept, int(self.output.coef.shape[1]))
+        if self.output.solved:
+            check_shape(self.output.intercept, n_outputs)
+        moments = self.output.moments
+        if moments is not None and moments.count:
+            check_shape(moments.ab, features, n_outputs)
+
+    def try_out(self, F: Array) -> None:
+        self.outputs(F)
 
 
 @saveable
@@ -108,6 +181,7 @@ class EstimatorHead:
     scaling: Scaling | None = None
     factor: Array | None = None
     """L of the features' correlation L L': L^-1 f has unit covariance."""
+    width: None = None
 
     def features(self, X: Array) -> np.ndarray:
         if self.scaling is not None:
@@ -115,52 +189,89 @@ class EstimatorHead:
             X = solve_triangular(self.factor, self.scaling(xp.astype(X, xp.float64)).mT).mT
         return to_numpy(X)
 
-    def label_probabilities(self, F: np.ndarray) -> np.ndarray:
-        """Probability of each label being 1, where the estimator may give a list with one table per label."""
-        proba = self.estimator.predict_proba(F)
-        if not isinstance(proba, list):
-            return proba
+    def _ask(self, method: str, F: Array) -> Any:
+        features = self.features(F)
+        with lent(features.size):
+            return getattr(self.estimator, method)(features)
+
+    def predict(self, targets: Targets, F: Array) -> Array:
+        return self._ask("predict", F)
+
+    def decision_function(self, targets: Targets, F: Array) -> Array:
+        return self._ask("decision_function", F)
+
+    def predict_proba(self, targets: Targets, F: Array) -> Array:
+        """Of labels, where the estimator may give a list with one table per label, the probability of each being 1."""
+        tables = self._ask("predict_proba", F)
+        if not isinstance(tables, list):
+            return tables
         ones = [
-            p[:, list(c).index(1)] if 1 in c else np.zeros(len(p))
-            for p, c in zip(proba, self.estimator.classes_, strict=True)
+            table[:, list(classes).index(1)] if 1 in classes else np.zeros(len(table))
+            for table, classes in zip(tables, self.estimator.classes_, strict=True)
         ]
         return np.stack(ones, axis=1)
+
+    def offers(self, method: str) -> bool:
+        return hasattr(self.estimator, method)
+
+    def classes_among(self, classes: np.ndarray) -> np.ndarray:
+        return getattr(self.estimator, "classes_", classes)
+
+    def linear(self, method: str) -> LinearHead:
+        raise ValueError(f"{method} needs an output layer that is a sum over rows: use head='shln' or head='ridge'.")
+
+    def residuals(self) -> Scored:
+        raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
+
+    def ready(self) -> None:
+        """Nothing was put off."""
+
+    def lean(self) -> EstimatorHead:
+        return self
+
+    def check_shapes(self, columns: int, n_outputs: int) -> None:
+        if not isinstance(self.estimator, BaseEstimator):
+            raise TypeError(f"the head is a {type(self.estimator)}")
+
+    def try_out(self, F: Array) -> None:
+        self.features(F)
 
 
 def fit_estimator_head(
     rows: Rows,
     features: Callable[[Array], Array],
-    head: Any,
+    estimator: BaseEstimator | None,
+    moments: Moments | None,
     y: np.ndarray | None,
     fit_params: dict,
-    moments: Moments | None,
 ) -> EstimatorHead:
-    """Fit "softmax" or a clone of `head` on the whole features of the rows that count (held at once)."""
-    if isinstance(head, str):
+    """Fit "softmax" (no estimator, but the moments of the features) or a clone of the estimator on the whole features
+    of the rows that count (held at once)."""
+    if estimator is None:
         assert moments is not None
-        fitted = EstimatorHead(LogisticRegression(max_iter=1000), *_whitening(moments))
+        head = EstimatorHead(LogisticRegression(max_iter=1000), *_whitening(moments))
     else:
-        fitted = EstimatorHead(clone(head))
+        head = EstimatorHead(clone(estimator))
     if y is None:
         raise ValueError(
             "A head that is an estimator of its own needs all features in memory, so it cannot be fitted from a "
             "source: use head='shln' or head='ridge', or give arrays."
         )
-    there = np.ones(rows.n, bool) if rows.weight is None else rows.weight > 0
+    counts = np.ones(rows.n, bool) if rows.weight is None else rows.weight > 0
     F = np.concatenate(
         [
-            fitted.features(features(block.X))[there[block.start : block.start + block.X.shape[0]]].astype(rows.dtype)
+            head.features(features(block.X))[counts[block.start : block.start + block.X.shape[0]]].astype(rows.dtype)
             for block in rows.blocks("head: features")
         ]
     )
-    per_row = {name: np.asarray(v)[there] for name, v in fit_params.items() if np.shape(v)[:1] == (rows.n,)}
+    per_row = {name: np.asarray(v)[counts] for name, v in fit_params.items() if np.shape(v)[:1] == (rows.n,)}
     with lent(F.size):
-        fitted.estimator = fitted.estimator.fit(F, y[there], **{**fit_params, **per_row})
-    return fitted
+        head.estimator = head.estimator.fit(F, y[counts], **{**fit_params, **per_row})
+    return head
 
 
 def _whitening(moments: Moments) -> tuple[Scaling, Array]:
     """Scaling and factor that give features unit covariance; LogisticRegression then converges in few steps."""
     scaling = Scaling.standard(moments.mean_a, moments.variance_a())
     correlation = moments.gram(centred=True, scale=scaling.inverse) / moments.weight
-    return scaling, cholesky(plus_diagonal(correlation, 1e-6))
+    return scaling, cholesky(plus_diagonal(correlation, WHITENING_RIDGE))

@@ -1,7 +1,5 @@
 """One autoencoder layer (section III.A of the paper)."""
 
-from __future__ import annotations
-
 import copy
 import math
 import time
@@ -149,19 +147,7 @@ def fit_layer(
     exact = spec.encoder == "truncated" or spec.encoder_ridge == 0
     if exact and not gram.well_conditioned(width if spec.encoder == "truncated" else None):
         gram = exact_gram(rows, inputs, f"{name}: exact spectrum")
-    if spec.encoder == "truncated":
-        if width > gram.rank:
-            raise ValueError(
-                f"{name} asks for {width} neurons, but encoder='truncated' has one for each nonzero singular value and "
-                f"the input has rank {gram.rank}: use a smaller width, or encoder='rows'."
-            )
-        W, route = gram.truncated(width), gram.route if gram.route != "cholesky" else "eigh"
-    else:
-        W = gram.pinv_rows(anchors[:width, :], spec.encoder_ridge)  # (20), (21)
-        route = gram.route
-    if spec.gain is not None:
-        W = W * _factor(W, gram, spec.gain[0])
-
+    W, route = _first_encoder(gram, anchors, width, spec, name)
     W_block = space.asarray(W, rows.dtype)
 
     def add(moments: Moments, block: Block) -> None:
@@ -194,6 +180,21 @@ def fit_layer(
         passes=rows.passes - passes,
         statistics=statistics,
     )
+
+
+def _first_encoder(gram: Gram, anchors: Array, width: int, spec: LayerSpec, name: str) -> tuple[Array, str]:
+    """The encoder from the pseudoinverse of the input, before any tying, and the route to it."""
+    if spec.encoder == "truncated":
+        if width > gram.rank:
+            raise ValueError(
+                f"{name} asks for {width} neurons, but encoder='truncated' has one for each nonzero singular value and "
+                f"the input has rank {gram.rank}: use a smaller width, or encoder='rows'."
+            )
+        W, route = gram.truncated(width), gram.route if gram.route != "cholesky" else "eigh"
+    else:
+        W = gram.pinv_rows(anchors[:width, :], spec.encoder_ridge)  # (20), (21)
+        route = gram.route
+    return W if spec.gain is None else W * _factor(W, gram, spec.gain[0]), route
 
 
 def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:

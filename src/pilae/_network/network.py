@@ -81,7 +81,7 @@ class Network:
         return replace(self, layers=[*self.layers, layer])
 
 
-class Seen:
+class FeatureCache:
     """What a network makes of a block of rows, to be called in one pass after another.
 
     Of rows in memory the features of the first are kept between passes, so that the layers below are not computed

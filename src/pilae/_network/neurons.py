@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._arrays import Array, contiguous, namespace
-from .._base.saveable import saveable
+from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._engine.activations import neurons
 from .._engine.linalg import Gram
@@ -41,6 +41,18 @@ class Hidden:
     def links(self) -> int:
         """Columns that come before the neurons."""
         return int(self.weights.shape[0]) if self.direct else 0
+
+    @property
+    def columns(self) -> int:
+        return int(self.bias.shape[0]) + self.links
+
+    def check_shapes(self, columns: int) -> None:
+        """An error where the parts do not fit together behind so many features."""
+        p = int(self.bias.shape[0])
+        check_shape(self.weights, columns, p)
+        check_shape(self.bias, p)
+        if self.scaling is not None:
+            self.scaling.check_shapes(columns)
 
     def leading(self, columns: int) -> Hidden:
         """The layer whose first `columns` outputs are this one's."""

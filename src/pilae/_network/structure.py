@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import to_numpy
+from .._arrays import Array, to_numpy
 from .._base.scalars import is_integer
 from .._base.warn import warn
 
@@ -21,7 +22,7 @@ RANK_TOLERANCE = 0.01
 """growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
 
 HEAD_WIDTH_LIMIT = 5000
-"""The widest head that head_width="auto" considers."""
+"""The widest head that SHLN(width="auto") considers."""
 
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 """How far distinct rows are counted exactly; beyond, their number is estimated."""
@@ -48,58 +49,70 @@ class Plan(NamedTuple):
     branches: int = 1
 
 
-def listed_widths(width: Any) -> list[int] | None:
-    """The widths of a network given as a list; None for a rule."""
-    if isinstance(width, (list, np.ndarray)) or (isinstance(width, tuple) and not isinstance(width[0], str)):
-        return [int(p) for p in width]
-    return None
+@dataclass(frozen=True)
+class WidthRule:
+    """How many neurons each layer gets: listed, one number for all, or a rule with its factor.
 
-
-def layer_width(rule: Any, layer: int, d: int, rank: int) -> int:
-    """Neurons of autoencoder number `layer` (from 0) on an input of d columns and the given rank.
-
-    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 unless ("rank", alpha) is given; "decay" is eq (19),
-    p = beta d, with beta 0.9 unless ("decay", beta) is given. That is the most for "auto" and ("error", target), which
-    are cut down to what the reconstruction needs (see `error_target`).
+    "rank" is eq (18), p = r + alpha (d - r), with alpha 0 by default; "decay" is eq (19), p = beta d, with beta 0.9 by
+    default. That is the most for "error", which is cut down to what the reconstruction needs.
     """
-    listed = listed_widths(rule)
-    if listed is not None:
-        return listed[layer]
-    if is_integer(rule):
-        return int(rule)
-    given = isinstance(rule, tuple) and rule[0] != "error"
-    name, factor = rule if given else (rule, 0.0 if rule == "rank" else DECAY)
-    p = rank + factor * (d - rank) if name == "rank" else factor * d
-    return max(1, int(p))
+
+    kind: str
+    factor: float = DECAY
+    listed: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, width: str | int | tuple | list | np.ndarray) -> WidthRule:
+        """From the estimators' parameter; "auto" is ("error", 1e-3)."""
+        if isinstance(width, str):
+            return cls(
+                "error" if width == "auto" else width, {"auto": RECONSTRUCTION_TARGET, "rank": 0.0}.get(width, DECAY)
+            )
+        if is_integer(width):
+            return cls("number", float(width))
+        if isinstance(width[0], str):  # type: ignore[index]
+            return cls(*width)  # type: ignore[misc]
+        return cls("list", listed=tuple(int(p) for p in width))  # type: ignore[union-attr]
+
+    @property
+    def given(self) -> bool:
+        """Whether the numbers themselves were given."""
+        return self.kind in ("list", "number")
+
+    @property
+    def needs_rank(self) -> bool:
+        return self.kind == "rank"
+
+    @property
+    def target(self) -> float | None:
+        """The reconstruction error that beta of eq (19) is found from; None for rules that do not look at it."""
+        return float(self.factor) if self.kind == "error" else None
+
+    def neurons(self, layer: int, d: int, rank: int) -> int:
+        """Of autoencoder number `layer` (from 0) on an input of d columns and the given rank."""
+        if self.listed is not None:
+            return self.listed[layer]
+        if self.kind == "number":
+            return int(self.factor)
+        if self.kind == "rank":
+            return max(1, int(rank + self.factor * (d - rank)))
+        return max(1, int((self.factor if self.kind == "decay" else DECAY) * d))
+
+    def bound(self, d: int) -> int:
+        """The most neurons any layer of this rule can have on d input columns."""
+        if self.listed is not None:
+            return max(self.listed)
+        return int(self.factor) if self.kind == "number" else d
 
 
-def error_target(rule: Any) -> float | None:
-    """The reconstruction error that beta of eq (19) is found from; None for rules that do not look at it."""
-    if isinstance(rule, tuple) and rule[0] == "error":
-        return float(rule[1])
-    return RECONSTRUCTION_TARGET if isinstance(rule, str) and rule == "auto" else None
-
-
-def width_bound(rule: Any, d: int) -> int:
-    """The most neurons any layer of this rule can have on d input columns."""
-    listed = listed_widths(rule)
-    if listed is not None:
-        return max(listed)
-    return int(rule) if is_integer(rule) else d
-
-
-def needs_rank(rule: Any) -> bool:
-    return listed_widths(rule) is None and (rule == "rank" or (isinstance(rule, tuple) and rule[0] == "rank"))
-
-
-def full_rank(rank: int, n_rows: float, growth: Any) -> bool:
+def full_rank(rank: int, n_rows: float, growth: str | float) -> bool:
     """The paper's stop: ||H^+ H - I||^2 < eps. H^+ H is a projector of rank r, so the norm is exactly N - r."""
     tolerance = RANK_TOLERANCE if isinstance(growth, str) else float(growth)
     return n_rows - rank <= tolerance * n_rows
 
 
 def widest_head(distinct_rows: float) -> int:
-    """The widest head that head_width="auto" considers.
+    """The widest head that SHLN(width="auto") considers.
 
     Half the distinct rows, of fewer than 700 only a third (rows that are neurons choose nothing, and some must), and
     no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most 5,000.
@@ -109,7 +122,7 @@ def widest_head(distinct_rows: float) -> int:
 
 
 def formula_width(rank: int, n_rows: int, available: int) -> int:
-    """head_width="formula": P(r, N) of eq (31), and where it is not positive the rank, eq (30) with alpha 0.
+    """SHLN(width="formula"): P(r, N) of eq (31), and where it is not positive the rank, eq (30) with alpha 0.
 
     Outside the range of the data it was fitted on the formula means little (at 60,000 rows it is far below zero), so
     then it warns and says what it used.
@@ -120,14 +133,14 @@ def formula_width(rank: int, n_rows: int, available: int) -> int:
     inside = FORMULA_RANKS[0] <= rank <= FORMULA_RANKS[1] and FORMULA_ROWS[0] <= n_rows <= FORMULA_ROWS[1]
     if not inside or width == available:
         warn(
-            f"head_width='formula' was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
+            f"SHLN(width='formula') was fitted on ranks {FORMULA_RANKS[0]} to {FORMULA_RANKS[1]} and {FORMULA_ROWS[0]} "
             f"to {FORMULA_ROWS[1]} rows; for rank {rank} and {n_rows} distinct rows it gives {p}, and {width} is used. "
-            "head_width='auto' chooses by leave-one-out instead."
+            "SHLN(width='auto') chooses by leave-one-out instead."
         )
     return width
 
 
-def scaling_rule(input_scaling: str, variance: Any) -> str:
+def scaling_rule(input_scaling: str, variance: Array) -> str:
     """input_scaling where nothing is searched; variance is that of the columns."""
     if input_scaling != "auto":
         return input_scaling

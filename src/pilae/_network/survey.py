@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def _with_targets(keys: Array, block: Block, seed: int, codes: Array | None = No
 
 
 def rows_to_score(rows: Rows, seed: int) -> Rows:
-    """The rows that leave-one-out is scored on, as `survey` finds them."""
+    """The rows that leave-one-out is scored on, as `survey_rows` finds them."""
 
     def add(sample: Sample, block: Block) -> None:
         _, pairs, _, *rest = _offered(block, seed)
@@ -111,9 +112,9 @@ class _FirstPass:
         still = np.flatnonzero(to_numpy(self.moments.squares() == 0))
         if len(still):
             xp, space = self.moments.space.xp, self.moments.space
-            found = np.zeros(int(block.X.shape[1]), bool)
-            found[still] = to_numpy(xp.any(xp.take(block.X, space.asarray(still), axis=1) != 0, axis=0))
-            self.nonzero = self.nonzero | found
+            nonzero = np.zeros(int(block.X.shape[1]), bool)
+            nonzero[still] = to_numpy(xp.any(xp.take(block.X, space.asarray(still), axis=1) != 0, axis=0))
+            self.nonzero = self.nonzero | nonzero
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
         keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
@@ -153,78 +154,105 @@ class _FirstPass:
         self.nonzero = self.nonzero | other.nonzero
 
 
-def survey(
-    rows: Rows,
-    seed: int,
-    kind: str,
-    capacity: int,
-    n_scored: int = 0,
-    fit_rows: int | None = None,
-    search_rows: Callable[[int], int] | None = None,
-    count_all: bool = True,
-    gram: bool = True,
-    input_scaling: str | None = None,
-) -> Survey:
-    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on.
+class SurveySpec(NamedTuple):
+    """What the first pass is to find."""
 
-    How many rows to search on may depend on the number of distinct ones; it must not fall as that grows. Without
-    `count_all` these are counted only as far as the anchors go; without `gram` only means and variances are found.
-    With `input_scaling` columns of absurd size get a gauge, which stays with the rows; it takes two passes more.
-    """
+    seed: int
+    anchors: str
+    """Which rows become neurons: "spread" or "first"."""
+    capacity: int
+    """Most anchors that are needed."""
+    scored: int = 0
+    fit_rows: int | None = None
+    search_rows: Callable[[int], int] | None = None
+    """How many rows to search on, given the number of distinct ones; it must not fall as that grows."""
+    count_all: bool = True
+    """Whether distinct rows are counted further than the anchors go."""
+    gram: bool = True
+    """Whether more than means and variances is found."""
+    input_scaling: str | None = None
+    """With it columns of absurd size get a gauge, which stays with the rows; it takes two passes more."""
+
+    @property
+    def counted(self) -> int:
+        return max(self.capacity, structure.COUNTED_ROWS) if self.count_all else self.capacity
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Most rows of each sample."""
+        return {
+            "first": self.capacity if self.anchors == "first" else 0,
+            "scored": self.scored,
+            "fitted": self.fit_rows or 0,
+            "searched": 0 if self.search_rows is None else self.search_rows(2**62),
+        }
+
+
+def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
+    """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on."""
     check_columns_fit(rows.d, rows.space, rows.dual)
-    counted = max(capacity, structure.COUNTED_ROWS) if count_all else capacity
-    sizes = {
-        "first": capacity if kind == "first" else 0,
-        "scored": n_scored,
-        "fitted": fit_rows or 0,
-        "searched": 0 if search_rows is None else search_rows(2**62),
-    }
-    make = partial(_FirstPass, rows.space, gram and not rows.dual, seed, counted, rows.n_classes, sizes)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
-        found = rows.total(make, _FirstPass.add, "reading the rows")
-        if input_scaling is not None and not _in_range(rows, found):
-            raw = rows.with_gauge(None, "float64")
-            extent = raw.extent("looking at the columns")
-            rows.gauge, rows._there = gauge_for(extent, rows.dtype, input_scaling), None
-            rows.passes += 1
-            found = rows.total(make, _FirstPass.add, "reading the rows")
-    distinct = found.spread.rows()
+    sums = _first_sums(rows, spec)
+    distinct = sums.spread.rows()
     if len(distinct) == 1:
         raise ValueError(
             "All rows of X are the same (rows of weight zero aside), so there is nothing to learn from: check how X "
             "was read."
         )
-    anchors = found.first.rows() if kind == "first" else distinct[:capacity]
-    check_spread(found.moments.variance_a())
-    n_distinct = len(distinct) if len(distinct) < counted else max(len(distinct), int(found.scored.estimate()))
-    wanted: dict[str, tuple[np.ndarray, ...]] = {"anchors": (anchors,)}
-    if n_scored:
-        wanted["scored"] = found.scored.rows(by_key=True)
-    if fit_rows and found.fitted.met_more_than(fit_rows):
-        wanted["fitted"] = found.fitted.rows()
-    if search_rows is not None:
-        count = search_rows(n_distinct)
-        if not rows.in_memory or found.searched.met_more_than(count):
-            wanted["searched"] = tuple(column[:count] for column in found.searched.rows(by_key=True))
+    check_spread(sums.moments.variance_a())
+    complete = len(distinct) < spec.counted
+    n_distinct = len(distinct) if complete else max(len(distinct), int(sums.scored.estimate()))
+    anchors = sums.first.rows() if spec.anchors == "first" else distinct[: spec.capacity]
+    wanted = {"anchors": (anchors,)} | _wanted_samples(rows, spec, sums, n_distinct)
     samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
     return Survey(
-        found.moments,
-        found.targets,
+        sums.moments,
+        sums.targets,
         samples["anchors"].dense(),
         samples.get("scored"),
         samples.get("fitted"),
         samples.get("searched"),
         n_distinct,
-        len(distinct) < counted,
+        complete,
     )
 
 
-def _in_range(rows: Rows, found: _FirstPass) -> bool:
+def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:
+    """The sums of the first pass; where squares of columns cannot be relied on, once more under a gauge."""
+    make = partial(
+        _FirstPass, rows.space, spec.gram and not rows.dual, spec.seed, spec.counted, rows.n_classes, spec.sizes
+    )
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by whoever reads the sums
+        sums = rows.total(make, _FirstPass.add, "reading the rows")
+        if spec.input_scaling is None or _in_range(rows, sums):
+            return sums
+        extent = rows.with_gauge(None, "float64").extent("looking at the columns")
+        rows.gauge, rows._there = gauge_for(extent, rows.dtype, spec.input_scaling), None
+        rows.passes += 1
+        return rows.total(make, _FirstPass.add, "reading the rows")
+
+
+def _wanted_samples(
+    rows: Rows, spec: SurveySpec, sums: _FirstPass, n_distinct: int
+) -> dict[str, tuple[np.ndarray, ...]]:
+    """Which rows each sample holds; a sample that would be all rows is left out."""
+    wanted: dict[str, tuple[np.ndarray, ...]] = {}
+    if spec.scored:
+        wanted["scored"] = sums.scored.rows(by_key=True)
+    if spec.fit_rows and sums.fitted.met_more_than(spec.fit_rows):
+        wanted["fitted"] = sums.fitted.rows()
+    if spec.search_rows is not None:
+        count = spec.search_rows(n_distinct)
+        if not rows.in_memory or sums.searched.met_more_than(count):
+            wanted["searched"] = tuple(column[:count] for column in sums.searched.rows(by_key=True))
+    return wanted
+
+
+def _in_range(rows: Rows, sums: _FirstPass) -> bool:
     """Whether the squares of all columns can be relied on, by the sums alone."""
-    limit, size = 2.0 ** RANGE[rows.dtype], to_numpy(found.moments.sizes())
+    limit, size = 2.0 ** RANGE[rows.dtype], to_numpy(sums.moments.sizes())
     # a column of zeros may be one of numbers that float32 makes zero
     narrowed = rows.dtype == "float32" and "float" in dtype_name(rows.X) and float_name(rows.X) != "float32"
-    small = (size < 1 / limit) & (to_numpy(found.moments.squares() > 0) | found.nonzero | narrowed)
+    small = (size < 1 / limit) & (to_numpy(sums.moments.squares() > 0) | sums.nonzero | narrowed)
     return bool(np.all(size <= limit)) and not small.any()
 
 

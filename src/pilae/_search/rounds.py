@@ -1,8 +1,7 @@
 """The sizes of the rounds that candidates are compared in, and what is shared by the candidates of one."""
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+import copy
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +9,9 @@ from .._arrays import to_numpy
 from .._data.rows import Rows
 from .._network import structure
 from .._network.growth import Grower
-from .._network.survey import survey
+from .._network.survey import SurveySpec, survey_rows
 from .builder import Builder, target_variance
+from .spec import Spec
 
 
 class Round(NamedTuple):
@@ -43,28 +43,26 @@ def rows_of_last_round(distinct: int) -> int:
 class Trial:
     """Rows to compare candidates on, a width for them, and the layers grown so far."""
 
-    def __init__(self, params: Any, rows: Rows, seed: int, size: Round, least: int, inner: int | None = None) -> None:
-        capacity = max(size.width + 1, structure.width_bound(params.width, rows.d))
-        self.found = found = survey(
-            rows,
-            seed,
-            params.anchors,
-            capacity,
-            size.scored,
-            search_rows=None if inner is None else lambda distinct: inner,
-        )
-        self.builder = Builder(params, rows, found, seed, hold=True)
-        width = min(max(least, found.distinct // 5), size.width)
-        self.width = max(1, min(width, found.distinct // 3, int(found.anchors.shape[0]) - 1))
-        self.mean = to_numpy(found.targets.mean_a)
-        self.spread = float(np.sum(target_variance(found) / self.builder.scale**2))
+    def __init__(self, spec: Spec, rows: Rows, size: Round, least: int, inner: int | None = None) -> None:
+        capacity = max(size.width + 1, spec.width.bound(rows.d))
+        search_rows = None if inner is None else lambda distinct: inner
+        wanted = SurveySpec(spec.seed, spec.anchors, capacity, size.scored, search_rows=search_rows)
+        self.survey = survey = survey_rows(rows, wanted)
+        self.builder = Builder(spec, rows, survey, hold=True)
+        width = min(max(least, survey.distinct // 5), size.width)
+        self.width = max(1, min(width, survey.distinct // 3, int(survey.anchors.shape[0]) - 1))
+        self.mean = to_numpy(survey.targets.mean_a)
+        self.spread = float(np.sum(target_variance(survey) / self.builder.scale**2))
         """The squared error of always saying the mean."""
-        self._growers: dict[str, Grower] = {}
+        self._growers: dict[tuple[str, int], Grower] = {}
 
-    def grower(self, scaling: str, depth: int = 0) -> Grower:
-        """Layers on this scaling of the input, at least `depth` of them."""
-        if scaling not in self._growers:
-            self._growers[scaling] = self.builder.grower(scaling)
-        while self._growers[scaling].depth < depth:
-            self._growers[scaling].step()
-        return self._growers[scaling]
+    def grower(self, scaling: str, depth: int) -> Grower:
+        """So many layers on this scaling of the input."""
+        if (scaling, depth) not in self._growers:
+            if depth == 0:
+                grower = self.builder.grower(scaling)
+            else:
+                grower = copy.copy(self.grower(scaling, depth - 1))
+                grower.step()
+            self._growers[scaling, depth] = grower
+        return self._growers[scaling, depth]

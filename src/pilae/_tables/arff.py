@@ -1,16 +1,17 @@
 """ARFF files: attributes, then rows."""
 
-from __future__ import annotations
-
+import functools
+import itertools
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
 
 import numpy as np
 
 from .cells import LONGEST_LINE
-from .errors import TableError, check_names, listed, said, shortened
+from .errors import TableError, check_names, listed, reason, shortened
+from .frames import Frame
 
 ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|([^\s{}'"]\S*))\s*(\S.*)""", re.IGNORECASE | re.DOTALL
@@ -20,8 +21,19 @@ ITEM = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|([^'",\t][
 
 JAVA_DATES = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
+BATCH_ROWS = 10_000
 
-def read_arff(path: str) -> Any:
+TEXT = functools.partial(np.array, dtype=object)
+
+Words = Sequence[str | None]
+"""Cells as they are written, None for a gap."""
+
+
+Attribute = tuple[str, Callable[[Words], np.ndarray]]
+"""A name, and what makes an array of the words of the column."""
+
+
+def read_arff(path: str) -> Frame:
     """An ARFF file, whole: numbers, nominal values, text and dates.
 
     Not scipy's reader, which drops the cells of rows that are too long, reads "1?2" as a gap, and builds patterns from
@@ -29,26 +41,20 @@ def read_arff(path: str) -> Any:
     """
     import pandas as pd
 
-    parts: list[list[Any]] = []
     with open(path, encoding="utf-8-sig") as file:
         try:
             lines = _numbered(file)
-            attributes = _arff_header(lines)
-            check_names([name for name, _ in attributes], "it")
-            rows: list[list[str | None]] = []
-            for number, line in lines:
-                rows.append(_arff_row(line, len(attributes), number))
-                if len(rows) == 10_000:
-                    parts.append(_arff_columns(rows, attributes))
-                    rows = []
-            parts.append(_arff_columns(rows, attributes))
+            attributes = _header(lines)
+            names = [name for name, _ in attributes]
+            check_names(names, "it")
+            rows = (_row(line, len(attributes), number) for number, line in lines)
+            batches = iter(lambda: list(itertools.islice(rows, BATCH_ROWS)), [])
+            parts = [_arrays([], attributes), *(_arrays(batch, attributes) for batch in batches)]
         except UnicodeDecodeError as error:
             raise TableError(f"{path} cannot be read as ARFF: it is not written in UTF-8.") from error
         except ValueError as error:
-            raise TableError(f"{path} cannot be read as ARFF: {said(error)}.") from error
-    return pd.DataFrame(
-        {name: np.concatenate(column) for (name, _), column in zip(attributes, zip(*parts, strict=True), strict=True)}
-    )
+            raise TableError(f"{path} cannot be read as ARFF: {reason(error)}.") from error
+    return pd.DataFrame(dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True)))
 
 
 def _numbered(file: TextIO) -> Iterator[tuple[int, str]]:
@@ -63,107 +69,102 @@ def _numbered(file: TextIO) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _arff_header(lines: Iterator[tuple[int, str]]) -> list[tuple[str, Any]]:
-    """Names, and what turns the words of a column into an array."""
-    found: list[tuple[str, Any]] = []
+def _header(lines: Iterator[tuple[int, str]]) -> list[Attribute]:
+    attributes: list[Attribute] = []
     for number, line in lines:
         word = line.split(None, 1)[0].lower()
         if word == "@data":
-            if not found:
+            if not attributes:
                 raise ValueError("it has no attributes")
-            return found
+            return attributes
         if word == "@relation":
             continue
         match = ATTRIBUTE.fullmatch(line)
         if match is None:
             raise ValueError(f"line {number} is {shortened(line)}, where @attribute NAME TYPE was expected")
         single, double, bare, kind = match.groups()
-        name = bare if bare is not None else _unescaped(single if single is not None else double)
-        found.append((name.strip(), _arff_kind(kind, number)))
+        name = bare or _unescaped(single or double or "")
+        attributes.append((name.strip(), _array_maker(kind, number)))
     raise ValueError("it has no @data")
 
 
-def _arff_kind(kind: str, number: int) -> Any:
+def _array_maker(kind: str, number: int) -> Callable[[Words], np.ndarray]:
     word, _, rest = kind.partition(" ")
     if word.lower() in ("numeric", "real", "integer"):
-        return _arff_numbers
+        return _numbers
     if word.lower() == "string":
-        return _arff_text
+        return TEXT
     if word.lower().split("\t")[0] == "date":
-        return _arff_dates(rest.strip() or "yyyy-MM-dd'T'HH:mm:ss", number)
+        return _dates(rest.strip() or "yyyy-MM-dd'T'HH:mm:ss", number)
     if kind.startswith("{") and kind.endswith("}"):
-        values = frozenset(word for word in _arff_words(kind[1:-1].strip(), number) if word is not None)
-        return lambda words: _arff_nominal(words, values)
+        values = frozenset(word for word in _words(kind[1:-1].strip(), number) if word is not None)
+        return lambda words: _nominal(words, values)
     raise ValueError(
         f"line {number} is of type {shortened(kind)}, and numeric, nominal, date and string attributes are read"
     )
 
 
-def _arff_row(line: str, columns: int, number: int) -> list[str | None]:
+def _row(line: str, columns: int, number: int) -> Words:
     if line[0] == "{":
         raise ValueError(f"line {number} is sparse ({{index value, ...}}), which is not read")
-    words = _arff_words(line, number)
+    words = _words(line, number)
     if len(words) != columns:
         raise ValueError(f"line {number} has {len(words)} values, but there are {columns} attributes")
     return words
 
 
-def _arff_words(line: str, number: int) -> list[str | None]:
+def _words(line: str, number: int) -> Words:
     """What stands between the commas (tabs, where there is none); None for a question mark."""
     if "'" not in line and '"' not in line:
-        return [None if word == "?" else word for word in map(str.strip, line.split("," if "," in line else "\t"))]
+        return [_bare(word) for word in line.split("," if "," in line else "\t")]
     words: list[str | None] = []
-    at, more = 0, True
-    while more:
+    at, end = 0, ","
+    while end:
         match = ITEM.match(line, at)
         if match is None:
             raise ValueError(f"line {number} has an unclosed quote, or text beside one, near {shortened(line[at:])}")
         single, double, bare, end = match.groups()
-        if single is None and double is None:
-            word = (bare or "").strip()
-            words.append(None if word == "?" else word)
-        else:
-            words.append(_unescaped(single if single is not None else double))
-        at, more = match.end(), end != ""
+        quoted = single if double is None else double
+        words.append(_bare(bare or "") if quoted is None else _unescaped(quoted))
+        at = match.end()
     return words
+
+
+def _bare(word: str) -> str | None:
+    word = word.strip()
+    return None if word == "?" else word
 
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
-def _arff_columns(rows: list[list[str | None]], attributes: list[tuple[str, Any]]) -> list[np.ndarray]:
+def _arrays(rows: list[Words], attributes: list[Attribute]) -> list[np.ndarray]:
     columns = zip(*rows, strict=True) if rows else [()] * len(attributes)
     arrays = []
-    for (name, convert), words in zip(attributes, columns, strict=True):
+    for (name, array), words in zip(attributes, columns, strict=True):
         try:
-            arrays.append(convert(words))
+            arrays.append(array(words))
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"attribute {shortened(name)}: {said(error)}") from error
+            raise ValueError(f"attribute {shortened(name)}: {reason(error)}") from error
     return arrays
 
 
-def _arff_numbers(words: tuple[str | None, ...]) -> np.ndarray:
+def _numbers(words: Words) -> np.ndarray:
     for word in words:
         if word is not None and "_" in word:  # which Python's numbers may have
             raise ValueError(f"{shortened(word)} is no number")
     return np.array([math.nan if word is None else float(word) for word in words], dtype=np.float64)
 
 
-def _arff_text(words: tuple[str | None, ...]) -> np.ndarray:
-    found = np.empty(len(words), dtype=object)
-    found[:] = words
-    return found
-
-
-def _arff_nominal(words: tuple[str | None, ...], values: frozenset[str]) -> np.ndarray:
+def _nominal(words: Words, values: frozenset[str]) -> np.ndarray:
     for word in words:
         if word is not None and word not in values:
             raise ValueError(f"{shortened(word)} is not among its values {listed(sorted(values))}")
-    return _arff_text(words)
+    return TEXT(words)
 
 
-def _arff_dates(pattern: str, number: int) -> Any:
+def _dates(pattern: str, number: int) -> Callable[[Words], np.ndarray]:
     import pandas as pd
 
     written = pattern.strip("\"'") if pattern[0] == pattern[-1] else pattern

@@ -1,15 +1,14 @@
 """CSV files cell by cell: no row is filled up, cut or shifted."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO
+from contextlib import AbstractContextManager
+from typing import TextIO
 
-from .errors import TableError, check_names, said
+from .errors import TableError, check_names, reason
 
 LONGEST_LINE = 16 * 2**20
 """Characters of a line or a quoted cell."""
@@ -49,8 +48,8 @@ class Cells:
         The second must be as long: were it longer, pandas would take its first cells for the label of the row, and let
         all other rows be as long as it.
         """
-        with _long_cells():
-            first = [*itertools.islice(self._rows(iter(self._first_lines, "")), 2)]
+        with self._rows(iter(self._first_lines, "")) as rows:
+            first = [*itertools.islice(rows, 2)]
         if len(first) == 2 and len(first[0]) != len(first[1]):
             raise self._uneven("row 1", str(len(first[1])), len(first[0]))
         names = [name.strip() for name in first[0]] if first else []
@@ -71,10 +70,8 @@ class Cells:
         return iter(lambda: self.read(2**18), "")
 
     def read(self, size: int = -1) -> str:
-        if self._taken:
-            text, self._taken = "".join(self._taken), []
-        else:
-            text = self._file.read(size)
+        text = "".join(self._taken) or self._file.read(size)
+        self._taken = []
         self._add(text)
         return text
 
@@ -91,9 +88,8 @@ class Cells:
             raise self._too_long()
         if text and not cut:
             return
-        whole = "".join(self._line)
+        outside = self._outside("".join(self._line))
         self._line, tail = [text[cut:]], len(text) - cut
-        outside = self._outside(whole)
         self._length = self._length + tail if self._open else tail
         if self._length > LONGEST_LINE and self._open:
             raise self._too_long()
@@ -116,20 +112,18 @@ class Cells:
         self._open = (text.count('"') - rest.count('"')) % 2 == 1
         return rest
 
-    def check(self, rows: int, again: Callable[[], Any]) -> None:
+    def check(self, rows: int, again: Callable[[], AbstractContextManager[TextIO]]) -> None:
         """Raise if one of the rows that pandas has read was shorter than the header; it has refused longer ones.
 
         `again` opens the file once more, to say which row it is.
         """
         if self._separators == (len(self.names) - 1) * (rows + 1):
             return
-        where, count = "a row", "fewer"
-        with again() as file, _long_cells():
-            for number, row in enumerate(self._rows(file)):
+        with again() as file, self._rows(file) as cells:
+            for number, row in enumerate(cells):
                 if len(row) != len(self.names):
-                    where, count = f"row {number}", str(len(row))
-                    break
-        raise self._uneven(where, count, len(self.names))
+                    raise self._uneven(f"row {number}", str(len(row)), len(self.names))
+        raise self._uneven("a row", "fewer", len(self.names))
 
     def _uneven(self, where: str, count: str, columns: int) -> TableError:
         return TableError(
@@ -137,29 +131,22 @@ class Cells:
             "for each, empty where nothing is known."
         )
 
-    def _rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+    @contextlib.contextmanager
+    def _rows(self, lines: Iterable[str]) -> Iterator[Iterator[list[str]]]:
         """The rows that are not blank, slowly."""
-        if self._separator == r"\s+":
-            yield from filter(None, map(str.split, lines))
-            return
+        before = csv.field_size_limit(LONGEST_LINE)  # 128 KiB otherwise; it is the whole process's, so it is set back
         try:
-            for row in csv.reader(lines, delimiter=self._separator, skipinitialspace=True):
-                if row and row != [""]:
-                    yield row
+            if self._separator == r"\s+":
+                yield filter(None, map(str.split, lines))
+            else:
+                rows = csv.reader(lines, delimiter=self._separator, skipinitialspace=True)
+                yield (row for row in rows if row and row != [""])
         except csv.Error as error:
-            raise TableError(f"{self._name} cannot be read as a table: {said(error)}.") from error
+            raise TableError(f"{self._name} cannot be read as a table: {reason(error)}.") from error
+        finally:
+            csv.field_size_limit(before)
 
     def _too_long(self) -> TableError:
         return TableError(
             f"{self._name} has a line or quoted cell of more than {LONGEST_LINE:,} characters: is a quote never closed?"
         )
-
-
-@contextlib.contextmanager
-def _long_cells() -> Iterator[None]:
-    """Python's csv takes cells of 128 KiB; this is set for the whole process, so it is set back."""
-    before = csv.field_size_limit(LONGEST_LINE)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)

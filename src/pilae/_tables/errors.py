@@ -1,10 +1,9 @@
 """What is wrong with a table, in a sentence."""
 
-from __future__ import annotations
-
 import io
 import re
-from typing import Any
+from collections import Counter
+from typing import Any, BinaryIO
 
 MOST_COLUMNS = 100_000
 
@@ -19,7 +18,7 @@ def listed(names: list[str]) -> str:
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def shortened(text: Any) -> str:
+def shortened(text: object) -> str:
     """What a file says, in quotes, not longer than a sentence bears."""
     text = str(text)
     return repr(text if len(text) <= 60 else text[:57] + "...")
@@ -29,24 +28,22 @@ def check_names(names: list[str], where: str) -> None:
     """Columns are found by their names, so each needs one of its own."""
     if len(names) > MOST_COLUMNS:
         raise TableError(f"{where} has {len(names):,} columns: at most {MOST_COLUMNS:,} are read.")
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise TableError(f"{where} has two columns {shortened(name)}: give every column a name of its own.")
-        seen.add(name)
 
 
-def said(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """The first line of what a library says, as a part of a sentence."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = re.sub(r"\b\w*(Exception|Error): | at 0x[0-9a-f]+", "", lines[0]).rstrip(".: ") if lines else "it is damaged"
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-class Damage(io.RawIOBase):
+class Decompressed(io.RawIOBase):
     """Bytes of a compressed file: whatever its decompressor raises means that it is damaged."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self._name = file, name
 
     def readable(self) -> bool:
@@ -56,6 +53,6 @@ class Damage(io.RawIOBase):
         try:
             data = self._file.read(len(buffer))
         except Exception as error:  # of zlib, bz2, lzma, zipfile, tarfile or zstd, which have no class in common
-            raise TableError(f"{self._name} cannot be decompressed: {said(error)}.") from error
+            raise TableError(f"{self._name} cannot be decompressed: {reason(error)}.") from error
         buffer[: len(data)] = data
         return len(data)

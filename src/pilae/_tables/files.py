@@ -1,7 +1,5 @@
 """Files of mixed columns, read by pieces. Needs pandas."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -9,17 +7,19 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
+from .._base.extras import extra
 from .._data.keys import mix
 from .arff import read_arff
 from .cells import Cells
 from .encoder import SAMPLE_ROWS, Encoder
-from .errors import Damage, TableError, said, shortened
-from .frames import is_numeric, need_pandas
+from .errors import Decompressed, TableError, reason, shortened
+from .frames import Frame, is_numeric
 from .npz import read_npz
 from .parquet import parquet_file, parquet_frames
 
@@ -28,6 +28,11 @@ PIECE_ROWS = 50_000
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"]
 MISSING += ["N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 """Words that mean a gap, in columns that are not the target."""
+
+
+KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".arff": "arff", ".npz": "npz"}
+
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 class Format(NamedTuple):
@@ -56,18 +61,18 @@ class TableFile:
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
         self.format, self.target, self.encoder = written or Format(), target, encoder
-        self._whole: Any = None
-        self._types: dict[str, Any] | None = None
-        self._pandas = need_pandas()
-        suffixes = [] if path == "-" else [suffix.lower() for suffix in Path(path).suffixes]
-        kinds = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".arff": "arff", ".npz": "npz"}
-        known = [kinds[suffix] for suffix in suffixes if suffix in kinds]
-        if path != "-" and not known:
-            raise ValueError(f"{path!r} is not a table this reads: use a file that ends in {', '.join(sorted(kinds))}.")
-        self.kind = "csv" if path == "-" else known[-1]
-        self.compressed = bool(suffixes) and suffixes[-1] in (".gz", ".bz2", ".xz", ".zst", ".zip")
-        if path != "-" and not Path(path).is_file():
+        self.kind, self.compressed = "csv", False
+        self._stdin: bytes | None = None
+        self._pandas = extra("pandas", "table", "Reading tables")
+        if path == "-":
+            return
+        suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+        known = [KINDS[suffix] for suffix in suffixes if suffix in KINDS]
+        if not known:
+            raise ValueError(f"{path!r} is not a table this reads: use a file that ends in {', '.join(sorted(KINDS))}.")
+        if not Path(path).is_file():
             raise FileNotFoundError(f"There is no file {path!r}.")
+        self.kind, self.compressed = known[-1], suffixes[-1] in COMPRESSED
 
     def size(self) -> int:
         """About how many bytes the rows would take in memory."""
@@ -78,18 +83,22 @@ class TableFile:
                 return 8 * file.metadata.num_rows * file.metadata.num_columns
         return os.path.getsize(self.path) * (8 if self.compressed else 1)
 
-    def pieces(self, rows: int = PIECE_ROWS) -> Iterator[Any]:
+    def pieces(self, rows: int = PIECE_ROWS) -> Iterator[Frame]:
         """The rows in order."""
         if self.kind == "csv":
             yield from self._csv(rows)
         elif self.kind == "parquet":
             yield from parquet_frames(self.path, rows)
         else:
-            whole = self.whole()
-            for start in range(0, len(whole), rows):
-                yield whole.iloc[start : start + rows]
+            for start in range(0, len(self._frame), rows):
+                yield self._frame.iloc[start : start + rows]
 
-    def sample(self) -> Any:
+    @cached_property
+    def _frame(self) -> Frame:
+        """ARFF and npz files are read at once."""
+        return {"arff": read_arff, "npz": read_npz}[self.kind](self.path)
+
+    def sample(self) -> Frame:
         """The first rows, at most SAMPLE_ROWS; what they hold says how the others are read."""
         parts, count = [], 0
         for piece in self.pieces():
@@ -101,20 +110,18 @@ class TableFile:
             raise TableError(f"{self.name} has no rows.")
         return self._pandas.concat(parts, ignore_index=True)
 
-    def _csv(self, rows: int) -> Iterator[Any]:
-        pd = self._pandas
-        if self.path == "-" and self._whole is None and self.encoder is None:
-            self._whole = sys.stdin.buffer.read()
+    # ------------------------------------------------------------------------------------------------- CSV
+
+    def _csv(self, rows: int) -> Iterator[Frame]:
+        if self.path == "-" and self._stdin is None and self.encoder is None:
+            self._stdin = sys.stdin.buffer.read()
         try:
-            if self._types is None and self.encoder is None:
-                with self._cells() as cells:
-                    first = pd.read_csv(cells, nrows=SAMPLE_ROWS, low_memory=False, **self._options(cells.names))
-                self._types = {name: "float64" if is_numeric(first[name]) else "str" for name in first.columns}
+            types = self._types
             with self._cells() as cells:
-                yield from self._checked(cells, rows)
+                yield from self._checked(cells, types, rows)
         except TableError:
             raise
-        except pd.errors.EmptyDataError as error:
+        except self._pandas.errors.EmptyDataError as error:
             raise TableError(f"{self.name} is empty.") from error
         except UnicodeDecodeError as error:
             raise TableError(
@@ -122,18 +129,25 @@ class TableFile:
                 "--encoding latin-1."
             ) from error
         except LookupError as error:
-            raise TableError(f"{said(error)}: use a name such as utf-8, utf-16 or latin-1.") from error
+            raise TableError(f"{reason(error)}: use a name such as utf-8, utf-16 or latin-1.") from error
         except (ValueError, OverflowError) as error:
-            raise self._explained(error) from error
+            raise self._explained(reason(error)) from error
 
-    def _checked(self, cells: Cells, rows: int) -> Iterator[Any]:
-        """The pieces that pandas makes, if every row has as many cells as the header."""
-        types, count = self._types, 0
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        """What pandas reads each column as: known from the encoder, else found from the first rows."""
         if self.encoder is not None:
-            types = defaultdict(lambda: "str") | dict.fromkeys(self.encoder.numeric, "float64")
+            types = defaultdict(lambda: "str", dict.fromkeys(self.encoder.numeric, "float64"))
             types[self.encoder.target] = "str" if self.encoder.is_text_target else "float64"
-        options = self._options(cells.names)
-        if self.target is not None and types is not None and types.get(self.target) == "str":
+            return types
+        with self._cells() as cells:
+            first = self._pandas.read_csv(cells, nrows=SAMPLE_ROWS, low_memory=False, **self._options(cells.names))
+        return {name: "float64" if is_numeric(first[name]) else "str" for name in first.columns}
+
+    def _checked(self, cells: Cells, types: dict[str, str], rows: int) -> Iterator[Frame]:
+        """The pieces that pandas makes, if every row has as many cells as the header."""
+        count, options = 0, self._options(cells.names)
+        if self.target is not None and types.get(self.target) == "str":
             options["na_values"] = {name: [""] if name == self.target else MISSING for name in cells.names}
         with self._pandas.read_csv(cells, dtype=types, chunksize=rows, **options) as reader:
             for piece in reader:
@@ -146,25 +160,24 @@ class TableFile:
     @contextlib.contextmanager
     def _cells(self) -> Iterator[Cells]:
         with self._text() as text:
-            yield Cells(text, self._written()[0], self.name)
+            yield Cells(text, self._dialect[0], self.name)
 
     @contextlib.contextmanager
     def _text(self) -> Iterator[TextIO]:
         """The characters of a CSV file, its line ends as they are."""
-        encoding = self._written()[1]
-        if self.path == "-":
-            file: Any = sys.stdin.buffer if self._whole is None else io.BytesIO(self._whole)
+        encoding = self._dialect[1]
+        with self._bytes() as file:
             text = io.TextIOWrapper(file, encoding=encoding, newline="")
             try:
                 yield text
             finally:
-                text.detach()  # standard input is not ours to close
-            return
-        with self._bytes() as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
-            yield text
+                text.detach()  # the file is closed by who opened it, and standard input by nobody here
 
     @contextlib.contextmanager
-    def _bytes(self) -> Iterator[Any]:
+    def _bytes(self) -> Iterator[BinaryIO]:
+        if self.path == "-":
+            yield sys.stdin.buffer if self._stdin is None else io.BytesIO(self._stdin)
+            return
         if not self.compressed:
             with open(self.path, "rb") as file:
                 yield file
@@ -176,31 +189,38 @@ class TableFile:
         except ImportError:
             raise
         except Exception as error:  # of gzip, lzma, zipfile, ..., which have no class in common
-            raise TableError(f"{self.name} cannot be decompressed: {said(error)}.") from error
+            raise TableError(f"{self.name} cannot be decompressed: {reason(error)}.") from error
         with opened:
-            yield io.BufferedReader(Damage(opened.handle, self.name), 2**16)
+            yield io.BufferedReader(Decompressed(opened.handle, self.name), 2**16)
 
-    def _written(self) -> tuple[str, str]:
+    @cached_property
+    def _dialect(self) -> tuple[str, str]:
         """Separator and encoding of the CSV: what was not said is found from its first bytes."""
-        separator, encoding, _ = self.format
+        separator, encoding, decimal = self.format
         if separator is None or encoding is None:
             start = self._start()
             encoding = encoding or ("utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
             line = start.decode(encoding, errors="replace").lstrip("\ufeff").lstrip("\r\n")
             line = re.split("[\r\n]", line, maxsplit=1)[0]
             tabs = "\t" if ".tsv" in Path(self.path).suffixes else None
-            separator = separator or tabs or max(",;\t|", key=lambda mark: line.count(mark))
-        if separator == self.format.decimal:
+            separator = separator or tabs or max(",;\t|", key=line.count)
+        if separator == decimal:
             raise TableError(
                 f"{self.name} has {separator!r} between its columns, so it cannot be its decimal point: say what "
                 "stands between columns with --separator."
             )
         return separator, encoding
 
+    def _start(self) -> bytes:
+        if self.path == "-" and self._stdin is None:
+            return sys.stdin.buffer.peek(2**16)  # type: ignore
+        with self._bytes() as file:
+            return file.read(2**16)
+
     def _options(self, names: list[str]) -> dict[str, Any]:
         """How pandas reads the CSV."""
         return {
-            "sep": self._written()[0],
+            "sep": self._dialect[0],
             "decimal": self.format.decimal,
             "skipinitialspace": True,
             "engine": "c",  # the other one reads rows of any length
@@ -210,15 +230,8 @@ class TableFile:
             "na_values": MISSING,
         }
 
-    def _start(self) -> bytes:
-        if self.path == "-":
-            return sys.stdin.buffer.peek(2**16) if self._whole is None else self._whole[: 2**16]  # type: ignore
-        with self._bytes() as file:
-            return file.read(2**16)
-
-    def _explained(self, error: Exception) -> TableError:
-        """A sentence for what pandas could not read: where the first value is that is no number."""
-        words = said(error)
+    def _explained(self, words: str) -> TableError:
+        """A sentence for what pandas could not read."""
         longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words)
         if longer:
             columns, line, cells = longer.groups()
@@ -226,32 +239,27 @@ class TableFile:
                 f"{self.name}: line {line} has {cells} cells, but the header names {columns} columns (--separator says "
                 "what stands between cells)."
             )
-        if "convert string to float" not in words or self.path == "-":
-            return TableError(f"{self.name} cannot be read as a table: {words}.")
-        numeric = {name for name, kind in (self._types or {}).items() if kind == "float64"}
-        if self.encoder is not None:
-            numeric = set(self.encoder.numeric)
-        start = 0
-        with self._cells() as opened:
-            options = self._options(opened.names)
-            with self._pandas.read_csv(opened, dtype="str", chunksize=PIECE_ROWS, **options) as reader:
-                for piece in reader:
-                    for name in numeric & set(piece.columns):
-                        wrong = piece[name].notna() & self._pandas.to_numeric(piece[name], errors="coerce").isna()
-                        if wrong.any():
-                            at = int(np.flatnonzero(wrong.to_numpy())[0])
-                            return TableError(
-                                f"Column {shortened(name)} of {self.name} holds numbers, but row {start + at + 1} has "
-                                f"{shortened(piece[name].iloc[at])}: mend it, or leave it empty."
-                            )
-                    start += len(piece)
-        return TableError(f"{self.name} cannot be read as a table: {words}.")
+        wrong = self._no_number() if "convert string to float" in words and self.path != "-" else None
+        return TableError(wrong or f"{self.name} cannot be read as a table: {words}.")
 
-    def whole(self) -> Any:
-        """ARFF and npz files are read at once."""
-        if self._whole is None:
-            self._whole = {"arff": read_arff, "npz": read_npz}[self.kind](self.path)
-        return self._whole
+    def _no_number(self) -> str | None:
+        """Where the first value is that should be a number, as a sentence."""
+        kinds = self._types if self.encoder is None else dict.fromkeys(self.encoder.numeric, "float64")
+        start = 0
+        with (
+            self._cells() as cells,
+            self._pandas.read_csv(cells, dtype="str", chunksize=PIECE_ROWS, **self._options(cells.names)) as reader,
+        ):
+            for piece in reader:
+                words = piece[[name for name in cells.names if kinds.get(name) == "float64"]]
+                wrong = words.notna() & words.apply(self._pandas.to_numeric, errors="coerce").isna()
+                for row, column in np.argwhere(wrong.to_numpy())[:1]:
+                    return (
+                        f"Column {shortened(words.columns[column])} of {self.name} holds numbers, but row "
+                        f"{start + row + 1} has {shortened(words.iloc[row, column])}: mend it, or leave it empty."
+                    )
+                start += len(piece)
+        return None
 
 
 class Part(NamedTuple):

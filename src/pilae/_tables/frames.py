@@ -1,17 +1,42 @@
-"""DataFrames, where pandas is installed."""
+"""What the columns of a DataFrame hold. pandas is imported where it is needed: most of pilae does without."""
 
-from __future__ import annotations
-
+import re
 from typing import Any
 
-from .._base.extras import extra
+Frame = Any
+"""A pandas DataFrame."""
+
+Column = Any
+"""A pandas Series."""
+
+ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)")
+"""A time with its zone."""
+
+FEW_VALUES = 50
+"""A whole-numbered target with at most so many values, each met twenty times on average, is a class."""
 
 
-def need_pandas() -> Any:
-    return extra("pandas", "table", "Reading tables")
+def is_numeric(column: Column) -> bool:
+    from pandas.api.types import is_any_real_numeric_dtype  # truth values are none
+
+    return is_any_real_numeric_dtype(column)
 
 
-def is_numeric(column: Any) -> bool:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+def is_whole(column: Column) -> bool:
+    return is_numeric(column) and bool((column % 1 == 0).all())
 
-    return is_numeric_dtype(column) and not is_bool_dtype(column)
+
+def has_zones(column: Column) -> bool:
+    if column.dtype.kind == "M":
+        return getattr(column.dtype, "tz", None) is not None
+    if is_numeric(column) or column.dtype.kind == "b":
+        return False
+    words = column.dropna()
+    return len(words) > 0 and all(ZONED.fullmatch(str(word)) for word in words)
+
+
+def task_of(target: Column) -> str:
+    """Classification for text, truth values and few whole numbers that repeat; else regression."""
+    values = target.dropna()
+    few = values.nunique() <= min(FEW_VALUES, max(2, len(values) // 20))
+    return "classification" if not is_numeric(target) or (is_whole(values) and few) else "regression"

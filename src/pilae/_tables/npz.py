@@ -1,7 +1,5 @@
 """Arrays of `.npz` files as a table; memory is taken for what they hold, not for what they claim."""
 
-from __future__ import annotations
-
 import math
 import os
 import zipfile
@@ -10,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from .._arrays.npy import claimed_array
-from .errors import TableError, check_names, listed, said, shortened
+from .errors import TableError, check_names, listed, reason, shortened
+from .frames import Frame
 
 NPZ_KINDS = "biufSUM"
 """Kinds of NumPy arrays that are columns: truth values, numbers, text, dates."""
 
 
-def read_npz(path: str) -> Any:
+def read_npz(path: str) -> Frame:
     """Arrays X and y (or X_train and y_train), or one array for each column."""
     import pandas as pd
 
@@ -44,13 +43,13 @@ def read_npz(path: str) -> Any:
     return _framed(path, arrays)
 
 
-def _framed(path: str, arrays: Any, columns: list[str] | None = None) -> Any:
+def _framed(path: str, arrays: np.ndarray | dict[str, np.ndarray], columns: list[str] | None = None) -> Frame:
     import pandas as pd
 
     try:
         return pd.DataFrame(arrays, columns=columns)
     except (ValueError, TypeError) as error:  # dates without a unit, or that are out of range
-        raise TableError(f"{path} cannot be read as a table: {said(error)}.") from error
+        raise TableError(f"{path} cannot be read as a table: {reason(error)}.") from error
 
 
 def _npz_arrays(path: str) -> dict[str, np.ndarray]:
@@ -58,17 +57,17 @@ def _npz_arrays(path: str) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
             check_names([member.filename.removesuffix(".npy") for member in members], "it")
-            needed, there = sum(member.file_size for member in members), _memory()
-            if needed > there:
+            needed, memory = sum(member.file_size for member in members), _memory()
+            if needed > memory:
                 raise ValueError(
                     f"its arrays take {needed / 2**30:,.1f} GiB and are read at once, but this machine has "
-                    f"{there / 2**30:,.1f} GiB: write a table of this size as Parquet or CSV"
+                    f"{memory / 2**30:,.1f} GiB: write a table of this size as Parquet or CSV"
                 )
             return {member.filename.removesuffix(".npy"): _npy(archive, member) for member in members}
     except MemoryError:
         raise
     except Exception as error:  # of zipfile, zlib, bz2, lzma, struct and tokenize, which have no class in common
-        raise TableError(f"{path} cannot be read as an npz file: {said(error)}.") from error
+        raise TableError(f"{path} cannot be read as an npz file: {reason(error)}.") from error
 
 
 def _memory() -> float:
@@ -90,14 +89,14 @@ def _npy(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         size = math.prod(shape) * dtype.itemsize
         if dtype.kind not in NPZ_KINDS or not dtype.itemsize:
             raise ValueError(f"{shortened(member.filename)} holds {dtype}, not numbers, text or dates")
-        data, there = np.empty(size, dtype=np.uint8), 0
-        while there < size:  # never more than that, whatever the archive would unpack
-            count = file.readinto(data[there : there + 2**20].data)
+        data, filled = np.empty(size, dtype=np.uint8), 0
+        while filled < size:  # never more than that, whatever the archive would unpack
+            count = file.readinto(data[filled : filled + 2**20].data)
             if not count:
                 raise ValueError(f"{shortened(member.filename)} is not as long as its shape {shape} says")
-            there += count
-    found = data.view(dtype).reshape(shape, order="F" if fortran else "C")
-    return _native(found.astype(dtype.newbyteorder("="), copy=False), member.filename)
+            filled += count
+    array = data.view(dtype).reshape(shape, order="F" if fortran else "C")
+    return _native(array.astype(dtype.newbyteorder("="), copy=False), member.filename)
 
 
 def _native(array: np.ndarray, name: str) -> np.ndarray:

@@ -1,16 +1,15 @@
 """Parquet files piece by piece."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from .._base.extras import extra
-from .errors import TableError, check_names, said, shortened
+from .errors import TableError, check_names, reason, shortened
+from .frames import Frame
 
 
-def parquet_frames(path: str, rows: int) -> Iterator[Any]:
+def parquet_frames(path: str, rows: int) -> Iterator[Frame]:
     """The rows of a Parquet file as DataFrames of at most so many."""
     import pyarrow
 
@@ -25,7 +24,7 @@ def parquet_frames(path: str, rows: int) -> Iterator[Any]:
                 batch.validate(full=True)  # a damaged offset is found here, and not by a crash
                 yield _plain(batch.select(names).replace_schema_metadata(None)).to_pandas()
         except (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError) as error:
-            raise TableError(f"{path} cannot be read as Parquet: {said(error)}.") from error
+            raise TableError(f"{path} cannot be read as Parquet: {reason(error)}.") from error
         if count != most:
             raise TableError(f"{path} says that it has {most:,} rows, but {count:,} can be read: it is damaged.")
 
@@ -36,7 +35,7 @@ def parquet_file(path: str) -> Any:
     try:
         return parquet.ParquetFile(path, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError) as error:
-        raise TableError(f"{path} cannot be read as Parquet: {said(error)}.") from error
+        raise TableError(f"{path} cannot be read as Parquet: {reason(error)}.") from error
 
 
 def _index_columns(schema: Any) -> set[str]:

@@ -4,8 +4,6 @@ Nothing is scaled, centred or filled in: images keep their shape, missing values
 way a set came. Shapes and labels are checked, so that a part of a set never passes for the whole.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -16,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from .formats import Parts, read_npz
-from .sets import SETS, Known
+from .sets import FILES, NPZ, OPENML, SETS, Known, OpenML
 
 __all__ = ["NAMES", "Dataset", "load"]
 
@@ -85,12 +83,9 @@ def load(name: str, folder: str | Path | None = None, *, openml: bool = True) ->
     """
     if name not in NAMES:
         raise ValueError(f"There is no data set {name!r}; there are {', '.join(NAMES)}.")
-    place = folder if folder is not None else os.environ.get("PILAE_DATA") or None
-    root = None if place is None else Path(place).expanduser()
-    found = None if root is None else _from_folder(name, root)
-    if found is None:
-        found = _from_openml(name, root, openml)
-    parts, source = found
+    folder = folder if folder is not None else os.environ.get("PILAE_DATA") or None
+    root = None if folder is None else Path(folder).expanduser()
+    parts, source = (root and _from_folder(name, root)) or _from_openml(name, root, openml)
     _check(SETS[name], parts, source if root is None or source.startswith("OpenML") else f"{root}: {source}")
     return Dataset(name, SETS[name].title, *parts, source, checksum(parts))
 
@@ -120,44 +115,38 @@ def checksum(parts: Parts) -> str:
 
 
 def _from_npz(name: str, root: Path) -> tuple[Parts, str] | None:
-    for stem in SETS[name].npz or (name,):
-        path = root / f"{stem}.npz"
-        if path.is_file():
-            return read_npz(path), path.name
-    return None
+    paths = (root / f"{stem}.npz" for stem in NPZ.get(name, (name,)))
+    return next(((read_npz(path), path.name) for path in paths if path.is_file()), None)
 
 
 def _from_files(name: str, root: Path) -> tuple[Parts, str] | None:
-    known = SETS[name]
-    if known.read is None:
-        return None
-    for place in _places(name):
-        paths = [path for path in (_plain_or_gz(root / place / file) for file in known.files) if path is not None]
-        if len(paths) == len(known.files):
-            X, y, X_test, y_test = known.read(paths)
-            parts = Parts(X, known.labels(y), X_test, None if y_test is None else known.labels(y_test))
-            return parts, ", ".join(path.relative_to(root).as_posix() for path in paths)
+    for folder in _folders(name):
+        paths = [_plain_or_gz(root / folder / file) for file in FILES[name].names]
+        if all(path.is_file() for path in paths):
+            parts, labels = FILES[name].read(paths), SETS[name].labels
+            y_test = None if parts.y_test is None else labels(parts.y_test)
+            source = ", ".join(path.relative_to(root).as_posix() for path in paths)
+            return parts._replace(y=labels(parts.y), y_test=y_test), source
     return None
 
 
-def _places(name: str) -> tuple[str, ...]:
+def _folders(name: str) -> tuple[str, ...]:
     """Folders in which the official files are looked for, all in the same."""
-    return SETS[name].places or (name, "")
+    return FILES[name].folders or (name, "") if name in FILES else ()
 
 
-def _plain_or_gz(path: Path) -> Path | None:
-    return next((p for p in (path, path.with_name(f"{path.name}.gz")) if p.is_file()), None)
+def _plain_or_gz(path: Path) -> Path:
+    return path if path.is_file() else path.with_name(f"{path.name}.gz")
 
 
 def _from_openml(name: str, root: Path | None, allowed: bool) -> tuple[Parts, str]:
-    number = SETS[name].openml
-    if number is None:
+    if name not in OPENML:
         raise FileNotFoundError(_missing(name, root, "OpenML does not have it in a form that can be checked"))
-    source = f"OpenML {number}"
+    source = f"OpenML {OPENML[name].number}"
     if not allowed:
         raise FileNotFoundError(_missing(name, root, f"{source} was not asked (openml=False)"))
     try:
-        return _fetch(name, source), source
+        return _fetch(SETS[name], OPENML[name], source), source
     except OSError as error:  # URLError, a time-out, no room for the copy
         answer = f"{source} could not be read ({type(error).__name__}: {error})"
         raise FileNotFoundError(_missing(name, root, answer)) from error
@@ -165,44 +154,42 @@ def _from_openml(name: str, root: Path | None, allowed: bool) -> tuple[Parts, st
 
 def _missing(name: str, root: Path | None, openml: str) -> str:
     """The sentence for a set that is nowhere."""
-    known = SETS[name]
-    wanted, folders = " or ".join(f"{stem}.npz" for stem in known.npz or (name,)), [str(root)]
-    if known.files:
-        wanted += f", or {', '.join(known.files)}"
-        folders += [str(root / place) for place in _places(name) if root is not None and place]
+    wanted = " or ".join(f"{stem}.npz" for stem in NPZ.get(name, (name,)))
+    if name in FILES:
+        wanted += f", or {', '.join(FILES[name].names)}"
     if root is None:
         looked = f"no folder was given and PILAE_DATA is not set, where {wanted} would be looked for"
     else:
-        looked = f"looked in {', '.join(folders)}{'' if root.is_dir() else ' (no such folder)'} for {wanted}"
+        folders = ", ".join(str(path) for path in (root, *(root / folder for folder in _folders(name) if folder)))
+        looked = f"looked in {folders}{'' if root.is_dir() else ' (no such folder)'} for {wanted}"
     return (
-        f"The data set {name!r} was not found: {looked}; {openml}; {known.address}, and name the folder by PILAE_DATA "
-        "or folder=..."
+        f"The data set {name!r} was not found: {looked}; {openml}; {SETS[name].address}, and name the folder by "
+        "PILAE_DATA or folder=..."
     )
 
 
-def _fetch(name: str, source: str) -> Parts:
+def _fetch(known: Known, openml: OpenML, source: str) -> Parts:
     """A set from OpenML, in the shape and with the labels of the official files."""
     from sklearn.datasets import fetch_openml
 
     # this parser needs no pandas; nominal columns come as places in a list of their values
-    known = SETS[name]
-    bunch = fetch_openml(data_id=known.openml, target_column=known.openml_target, as_frame=False, parser="liac-arff")
+    bunch = fetch_openml(data_id=openml.number, target_column=openml.target, as_frame=False, parser="liac-arff")
     X = np.asarray(bunch.data.toarray() if scipy.sparse.issparse(bunch.data) else bunch.data)
     for column, values in (bunch.categories or {}).items():
         j = list(bunch.feature_names).index(column)
-        there = ~np.isnan(X[:, j])
-        X[there, j] = np.array(values, dtype=np.float64)[X[there, j].astype(int)]
+        known_cells = ~np.isnan(X[:, j])
+        X[known_cells, j] = np.array(values, dtype=np.float64)[X[known_cells, j].astype(int)]
     y = known.labels(bunch.target)
     (n, *one), n_test = known.shape, known.n_test
     _check_shape(known, "X", X, (n + n_test, math.prod(one)), source)
     X = X.astype(np.uint8 if len(one) > 1 else np.float32).reshape(-1, *one)
-    return Parts(X[:n], y[:n], X[n:], y[n:]) if known.openml_in_order else Parts(X, y)
+    return Parts(X[:n], y[:n], X[n:], y[n:]) if openml.in_order else Parts(X, y)
 
 
 def _check(known: Known, parts: Parts, where: str) -> None:
     """Shapes and labels must be those of the set; training and test part may have come as one."""
     X, y, X_test, y_test = parts
-    (n, *one), n_test, classes = known.shape, known.n_test, list(known.classes)
+    (n, *one), n_test, expected = known.shape, known.n_test, list(known.classes)
     if X_test is None or y_test is None:
         n += n_test
     else:
@@ -210,9 +197,9 @@ def _check(known: Known, parts: Parts, where: str) -> None:
         _check_shape(known, "y_test", y_test, (n_test,), where)
     _check_shape(known, "X", X, (n, *one), where)
     _check_shape(known, "y", y, (n,), where)
-    found = np.unique(y if y_test is None else np.concatenate([y, y_test])).tolist()
-    if found != classes:
-        raise ValueError(f"{where}: found {_few(found)}, but {known.title} has {_few(classes)}; {known.address}.")
+    classes = np.unique(y if y_test is None else np.concatenate([y, y_test])).tolist()
+    if classes != expected:
+        raise ValueError(f"{where}: found {_few(classes)}, but {known.title} has {_few(expected)}; {known.address}.")
 
 
 def _check_shape(known: Known, what: str, array: np.ndarray, expected: tuple, where: str) -> None:

@@ -1,7 +1,5 @@
 """Readers of the formats that the official files come in."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import math
@@ -9,9 +7,10 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class Parts(NamedTuple):
@@ -49,7 +48,7 @@ def read_idx(path: Path) -> np.ndarray:
     content = _content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in IDX_TYPES:
         raise ValueError(f"{path} is no idx file: it begins with the bytes {content[:4].hex(' ')}.")
-    return _array(path, content, IDX_TYPES[content[2]], ">", 4, content[3], content[3])
+    return _array(path, content, IDX_TYPES[content[2]], 4, content[3], content[3])
 
 
 def read_norb(path: Path) -> np.ndarray:
@@ -58,18 +57,19 @@ def read_norb(path: Path) -> np.ndarray:
     magic, n_axes = struct.unpack("<Ii", content[:8]) if len(content) >= 8 else (0, 0)
     if magic not in NORB_TYPES or not 1 <= n_axes <= 32:
         raise ValueError(f"{path} is no binary matrix of NORB: it begins with the bytes {content[:8].hex(' ')}.")
-    return _array(path, content, NORB_TYPES[magic], "<", 8, n_axes, max(3, n_axes))
+    return _array(path, content, NORB_TYPES[magic], 8, n_axes, max(3, n_axes))
 
 
-def _array(path: Path, content: bytes, dtype: str, order: str, start: int, n_axes: int, stored: int) -> np.ndarray:
+def _array(path: Path, content: bytes, dtype: str, start: int, n_axes: int, stored: int) -> np.ndarray:
     """The array behind a header whose axes begin at `start`; more axes may be stored than count."""
-    begin = start + 4 * stored
-    shape = struct.unpack_from(f"{order}{n_axes}I", content, start) if len(content) >= begin else None
-    size = None if shape is None else begin + math.prod(shape) * np.dtype(dtype).itemsize
-    if shape is None or size != len(content):
+    begin = size = start + 4 * stored
+    shape: tuple[int, ...] = ()
+    if len(content) >= begin:
+        shape = struct.unpack_from(f"{dtype[0]}{n_axes}I", content, start)
+        size += math.prod(shape) * np.dtype(dtype).itemsize
+    if len(content) != size:
         raise ValueError(
-            f"{path} has {len(content)} bytes, but its header asks for {begin if size is None else size}: "
-            "it is cut off or damaged, get it again."
+            f"{path} has {len(content)} bytes, but its header asks for {size}: it is cut off or damaged, get it again."
         )
     numbers = np.frombuffer(content, dtype=dtype, offset=begin).reshape(shape)
     return numbers.astype(numbers.dtype.newbyteorder("="))
@@ -107,9 +107,9 @@ def read_text(
     rows: list[np.ndarray] = []
     labels: list[str] = []
     for number, line in enumerate(_content(path).decode("latin-1").splitlines(), start=1):
-        fields = [field.strip() for field in line.strip().split(separator)]
         if not line.strip():
             continue
+        fields = [field.strip() for field in line.strip().split(separator)]
         name = "" if label is None else fields.pop(label)
         try:
             row = np.array([math.nan if field == "?" else float(field) for field in fields])
@@ -139,5 +139,5 @@ def _content(path: Path) -> bytes:
         raise ValueError(f"{path} cannot be unpacked ({error}): it is cut off or damaged, get it again.") from None
 
 
-def integers(labels: Any) -> np.ndarray:
+def integers(labels: ArrayLike) -> np.ndarray:
     return np.asarray(labels).astype(np.float64).astype(np.int64)

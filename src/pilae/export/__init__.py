@@ -5,22 +5,24 @@ large weights of either sign, and each layer magnifies what was rounded below it
 product, mostly the largest by far, is in float32.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.extras import extra
 from .._base.files import whole_file
-from .._network.head import LinearHead
-from .graph import Graph, SharedGraph
+from .graph import FLOAT32, Graph, Output
 from .networks import classified, regressed, transformed
 
 OPSET = 18
+
+Builder = Callable[[Graph, Any, str], list[Output]]
+BUILDERS: dict[str, Builder] = {"classifier": classified, "regressor": regressed, "transformer": transformed}
+"""From a graph, a fitted estimator of some kind and the name of its rows to results."""
 
 
 class OnnxMixin:
@@ -29,7 +31,7 @@ class OnnxMixin:
     kinds: ClassVar[dict[type, str]] = {}
     """Public estimators, and what skl2onnx should take each for."""
 
-    def __init_subclass__(cls, onnx: str | None = None, **options: Any) -> None:
+    def __init_subclass__(cls, onnx: str | None = None, **options: object) -> None:
         super().__init_subclass__(**options)
         if onnx is not None:
             OnnxMixin.kinds[cls] = onnx
@@ -60,47 +62,34 @@ class OnnxMixin:
         to_onnx(self, path, dtype)
 
 
-def onnx_model(model: Any, dtype: str = "float64") -> Any:
+def onnx_model(model: OnnxMixin, dtype: str = "float64") -> Any:
     """The model as an ONNX ModelProto with input "X" and outputs "label" and "probabilities", "prediction" or
     "features"."""
     onnx = extra("onnx", "onnx", "ONNX export")
-    TensorProto, checker, helper = onnx.TensorProto, onnx.checker, onnx.helper
+    helper = onnx.helper
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
     graph = Graph(dtype)
-    if hasattr(model, "classes_"):
-        label, proba = classified(graph, model, "X")
-        labels = model.classes_
-        number = np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool or model.multilabel_
-        kind = TensorProto.INT64 if number else TensorProto.STRING
-        if np.issubdtype(labels.dtype, np.floating):
-            kind = TensorProto.FLOAT
-        width = [len(labels)] if model.multilabel_ else []
-        outputs = [("label", label, kind, width), ("probabilities", proba, TensorProto.FLOAT, [len(labels)])]
-    elif hasattr(model, "head_"):
-        columns = int(model.head_.output.coef.shape[1]) if isinstance(model.head_, LinearHead) else 1
-        outputs = [("prediction", regressed(graph, model, "X"), TensorProto.FLOAT, [columns])]
-    else:
-        outputs = [("features", transformed(graph, model, "X"), TensorProto.FLOAT, [int(model._n_features_out)])]
-    for name, value, _, _ in outputs:
-        graph.nodes.append(helper.make_node("Identity", [value], [name], name=f"output_{name}"))
+    build = BUILDERS[next(OnnxMixin.kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin.kinds)]
+    outputs = build(graph, model, "X")
+    graph.nodes += [("Identity", [value], name, {}) for name, value, _, _ in outputs]
     made = helper.make_model(
         helper.make_graph(
-            graph.nodes,
+            [helper.make_node(kind, names, [out], f"node_{out}", **more) for kind, names, out, more in graph.nodes],
             "pilae",
-            [helper.make_tensor_value_info("X", TensorProto.FLOAT, [None, int(model.n_features_in_)])],
-            [helper.make_tensor_value_info(name, kind, [None, *width]) for name, _, kind, width in outputs],
-            graph.constants,
+            [helper.make_tensor_value_info("X", FLOAT32, [None, int(model.n_features_in_)])],  # type: ignore[attr-defined]
+            [helper.make_tensor_value_info(name, kind, [None, *columns]) for name, _, kind, columns in outputs],
+            [onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
         producer_name="pilae",
     )
     made.ir_version = min(made.ir_version, 10)  # what runtimes of the last two years read
-    checker.check_model(made)
+    onnx.checker.check_model(made)
     return made
 
 
-def to_onnx(model: Any, path: str | os.PathLike, dtype: str = "float64") -> None:
+def to_onnx(model: OnnxMixin, path: str | os.PathLike, dtype: str = "float64") -> None:
     """Write the model as an ONNX file, whole or not at all."""
     made = onnx_model(model, dtype)
     with whole_file(Path(path)) as file:
@@ -110,34 +99,35 @@ def to_onnx(model: Any, path: str | os.PathLike, dtype: str = "float64") -> None
 def register() -> None:
     """Teach skl2onnx to convert pilae's estimators within pipelines. Called once; skl2onnx must be installed."""
     skl2onnx = extra("skl2onnx", "onnx", "Converting pipelines")
-    from skl2onnx.common.shape_calculator import (
-        calculate_linear_classifier_output_shapes,
-        calculate_linear_regressor_output_shapes,
-    )
+    from skl2onnx.common import shape_calculator
 
-    options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
-    ways: dict[str, tuple[Any, Any, Any]] = {
-        "classifier": (calculate_linear_classifier_output_shapes, classified, options),
-        "regressor": (calculate_linear_regressor_output_shapes, regressed, None),
-        "transformer": (_transformer_shape, transformed, None),
+    shapes = {
+        "classifier": shape_calculator.calculate_linear_classifier_output_shapes,
+        "regressor": shape_calculator.calculate_linear_regressor_output_shapes,
+        "transformer": _transformer_shape,
     }
+    options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
     for cls, kind in OnnxMixin.kinds.items():
-        shapes, build, allowed = ways[kind]
-        skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", shapes, _converter(build), options=allowed)
+        convert, allowed = partial(_convert, BUILDERS[kind]), options if kind == "classifier" else None
+        skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", shapes[kind], convert, options=allowed)
 
 
-def _transformer_shape(operator: Any) -> None:
+def _transformer_shape(operator) -> None:
     from skl2onnx.common.data_types import FloatTensorType
 
     rows = operator.inputs[0].get_first_dimension()
     operator.outputs[0].type = FloatTensorType([rows, int(operator.raw_operator._n_features_out)])
 
 
-def _converter(build: Any) -> Any:
-    def convert(scope: Any, operator: Any, container: Any) -> None:
-        graph = SharedGraph(scope, container)
-        made = build(graph, operator.raw_operator, operator.inputs[0].full_name)
-        for value, output in zip((made,) if isinstance(made, str) else made, operator.outputs, strict=True):
-            container.add_node("Identity", [value], [output.full_name], name=scope.get_unique_operator_name("Identity"))
+def _convert(build: Builder, scope, operator, container) -> None:
+    from onnx import numpy_helper
 
-    return convert
+    graph = Graph("float64", scope.get_unique_variable_name)
+    results = build(graph, operator.raw_operator, operator.inputs[0].full_name)
+    for name, array in graph.constants.items():
+        tensor = numpy_helper.from_array(array, name)
+        container.add_initializer(name, tensor.data_type, list(array.shape), list(tensor.string_data) or tensor)
+    for result, output in zip(results, operator.outputs, strict=True):
+        graph.nodes.append(("Identity", [result.value], output.full_name, {}))
+    for kind, names, out, attributes in graph.nodes:
+        container.add_node(kind, names, [out], name=scope.get_unique_operator_name(kind), **attributes)

@@ -1,43 +1,51 @@
 """Nodes and constants of an ONNX graph that is being made: one of its own, or a part of skl2onnx's."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import to_numpy
+from .._arrays import Array, to_numpy
 
-FLOAT32, INT64, FLOAT64 = 1, 7, 11
+FLOAT32, INT64, STRING, FLOAT64 = 1, 7, 8, 11
 """ONNX's numbers of these dtypes."""
+
+
+class Output(NamedTuple):
+    """A result of a graph."""
+
+    name: str
+    value: str
+    dtype: int
+    columns: list[int]
+    """One number, or none where a row has a single result."""
 
 
 class Graph:
     """Nodes and constants of a graph that is being made. Values are known by their names."""
 
-    def __init__(self, first: str) -> None:
+    def __init__(self, first: str, unique: Callable[[str], str] | None = None) -> None:
         self.first = first
         """What the next product is computed in."""
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.unique = unique or (lambda kind: f"{kind}_{len(self.nodes) + len(self.constants)}")
+        """From what a value is to a name that nothing else has."""
+        self.nodes: list[tuple[str, list[str], str, dict]] = []
+        """(kind, inputs, output, attributes) of each."""
+        self.constants: dict[str, np.ndarray] = {}
 
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """One operation, and the name of its result."""
-        from onnx import helper
-
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=f"node_{len(self.nodes)}", **attributes))
-        return name
+    def op(self, kind: str, *inputs: Array, **attributes) -> str:
+        """One operation, and the name of its result. Inputs are names, or numbers: float64 constants."""
+        names = [x if isinstance(x, str) else self.constant(x) for x in inputs]
+        self.nodes.append((kind, names, self.unique(kind.lower()), attributes))
+        return self.nodes[-1][2]
 
     def tensor(self, array: np.ndarray) -> str:
         """An array as a constant."""
-        from onnx import numpy_helper
-
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(array, name))
+        name = self.unique("constant")
+        self.constants[name] = array
         return name
 
-    def constant(self, value: Any, dtype: Any = np.float64) -> str:
+    def constant(self, value: Array, dtype: type = np.float64) -> str:
         """A constant. Float32 weights that are wanted in float64 are stored as they are: half the file, and runtimes
         cast them once, when they load it."""
         array = np.ascontiguousarray(to_numpy(value)).reshape(np.shape(value))
@@ -45,12 +53,18 @@ class Graph:
             return self.inside(self.tensor(array))
         return self.tensor(array.astype(dtype))
 
-    def product(self, x: str, weights: Any) -> str:
+    def integers(self, values: Array) -> str:
+        return self.constant(values, np.int64)
+
+    def product(self, x: str, weights: Array) -> str:
         """x weights, rounded to float32 in the first product of a float32 graph alone."""
         first, self.first = self.first, "float64"
         if first == "float64":
-            return self.op("MatMul", x, self.constant(weights))
+            return self.op("MatMul", x, weights)
         return self.inside(self.op("MatMul", self.outside(x), self.constant(weights, np.float32)))
+
+    def side_by_side(self, parts: list[str]) -> str:
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=1)
 
     def inside(self, x: str) -> str:
         """x in the dtype that the graph computes in."""
@@ -58,29 +72,3 @@ class Graph:
 
     def outside(self, x: str) -> str:
         return self.op("Cast", x, to=FLOAT32)
-
-
-class SharedGraph(Graph):
-    """The same within a graph that skl2onnx makes."""
-
-    def __init__(self, scope: Any, container: Any) -> None:
-        self.first = "float64"
-        self.scope, self.container = scope, container
-
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        name = self.scope.get_unique_variable_name(kind.lower())
-        node = self.scope.get_unique_operator_name(kind)
-        self.container.add_node(kind, list(inputs), [name], name=node, **attributes)
-        return name
-
-    def tensor(self, array: np.ndarray) -> str:
-        from onnx import TensorProto, numpy_helper
-
-        name = self.scope.get_unique_variable_name("constant")
-        if array.dtype == object:
-            content = [item.encode() for item in array.tolist()]
-            self.container.add_initializer(name, TensorProto.STRING, list(array.shape), content)
-        else:
-            tensor = numpy_helper.from_array(array, name)
-            self.container.add_initializer(name, tensor.data_type, list(array.shape), tensor)
-        return name

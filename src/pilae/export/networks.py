@@ -1,52 +1,55 @@
 """Networks and output layers as operations of a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
+from .._engine.calibration import Calibration
 from .._engine.scaling import Scaling, Squash
-from .._network.calibration import Calibration
 from .._network.head import EstimatorHead, LinearHead
 from .._network.network import Network
 from .._network.neurons import Hidden
-from .graph import INT64, Graph
+from .graph import FLOAT32, INT64, STRING, Graph, Output
 from .images import image_features
 
 FLOAT32_EXPONENT = 126
 """Powers of two that float32 holds, of either sign."""
 
+SHARE_MARGIN = 1.00001
+"""A little more of the plain probabilities than would make the two of a tie equal: rounding must not turn it."""
+
+
+SAME_NAME = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "sin": "Sin", "softplus": "Softplus"}
+"""Activations that ONNX has as operators."""
+
 
 def _activated(graph: Graph, name: str, x: str) -> str:
-    simple = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "sin": "Sin", "softplus": "Softplus"}
-    if name in simple:
-        return graph.op(simple[name], x)
+    if name in SAME_NAME:
+        return graph.op(SAME_NAME[name], x)
     if name == "relu2":
         y = graph.op("Relu", x)
         return graph.op("Mul", y, y)
     if name == "swish":
         # not x times its sigmoid, which onnxruntime before 1.31 fuses into an operator that it lacks for float64
-        return graph.op("Div", x, graph.op("Add", graph.op("Exp", graph.op("Neg", x)), graph.constant(1.0)))
+        return graph.op("Div", x, graph.op("Add", graph.op("Exp", graph.op("Neg", x)), 1.0))
     if name == "gelu":
-        inner = graph.op("Mul", x, graph.constant(0.5**0.5))
-        inner = graph.inside(graph.op("Erf", graph.outside(inner)))  # runtimes have it in float32 alone
-        return graph.op("Mul", graph.op("Mul", x, graph.constant(0.5)), graph.op("Add", inner, graph.constant(1.0)))
+        inner = graph.outside(graph.op("Mul", x, 0.5**0.5))
+        inner = graph.inside(graph.op("Erf", inner))  # runtimes have it in float32 alone
+        return graph.op("Mul", graph.op("Mul", x, 0.5), graph.op("Add", inner, 1.0))
     return x
 
 
 def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
     if scaling is None:
         return x
-    x = graph.op("Mul", graph.op("Sub", x, graph.constant(scaling.mean)), graph.constant(scaling.inverse))
+    x = graph.op("Mul", graph.op("Sub", x, scaling.mean), scaling.inverse)
     if not isinstance(scaling, Squash):
         return x
     # asinh(x) = sign(x) log(|x| + sqrt(x^2 + 1)): not every runtime has the operator itself
-    size = graph.op("Abs", x)
-    root = graph.op("Sqrt", graph.op("Add", graph.op("Mul", x, x), graph.constant(1.0)))
-    return graph.op("Mul", graph.op("Sign", x), graph.op("Log", graph.op("Add", size, root)))
+    root = graph.op("Sqrt", graph.op("Add", graph.op("Mul", x, x), 1.0))
+    return graph.op("Mul", graph.op("Sign", x), graph.op("Log", graph.op("Add", graph.op("Abs", x), root)))
 
 
 def _features(graph: Graph, network: Network, x: str) -> str:
@@ -57,48 +60,44 @@ def _features(graph: Graph, network: Network, x: str) -> str:
                 "This model was fitted on numbers that float32 does not hold, and an ONNX graph takes float32 rows: "
                 "bring the columns of X to ordinary units, and fit again."
             )
-        x = graph.op("Mul", x, graph.constant(np.ldexp(1.0, network.gauge)))
+        x = graph.op("Mul", x, np.ldexp(1.0, network.gauge))
     x = _scaled(graph, network.scaling, x)
-    seen = [x]
+    levels = [x]
     for layer in network.layers:
-        x = _activated(graph, layer.activation, graph.product(x, layer.weights))
-        seen.append(x)
-    parts = [*(seen if network.skip else [x]), *beside]
-    return x if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
-
-
-def _hidden(graph: Graph, hidden: Hidden, x: str) -> str:
-    x = _scaled(graph, hidden.scaling, x)
-    product = graph.product(x, hidden.weights)
-    h = _activated(graph, hidden.activation, graph.op("Add", product, graph.constant(hidden.bias)))
-    return graph.op("Concat", x, h, axis=1) if hidden.direct else h
+        levels.append(_activated(graph, layer.activation, graph.product(levels[-1], layer.weights)))
+    return graph.side_by_side([*(levels if network.skip else levels[-1:]), *beside])
 
 
 def _scores(graph: Graph, head: LinearHead, x: str) -> str:
     if head.hidden is not None:
         x = _hidden(graph, head.hidden, x)
-    product = graph.op("MatMul", x, graph.constant(head.output.coef))
-    return graph.op("Add", product, graph.constant(head.output.intercept))
+    return graph.op("Add", graph.op("MatMul", x, head.output.coef), head.output.intercept)
+
+
+def _hidden(graph: Graph, hidden: Hidden, x: str) -> str:
+    x = _scaled(graph, hidden.scaling, x)
+    h = _activated(graph, hidden.activation, graph.op("Add", graph.product(x, hidden.weights), hidden.bias))
+    return graph.op("Concat", x, h, axis=1) if hidden.direct else h
 
 
 def _probabilities(graph: Graph, calibration: Calibration, s: str, n_classes: int) -> str:
     """`Calibration` for classes."""
-    logits = graph.op("Mul", s, graph.constant(calibration.temperature))
+    logits = graph.op("Mul", s, calibration.temperature)
     plain = graph.op("Softmax", logits, axis=1)
     if calibration.weights is None:
         return plain
-    mapped = graph.op("MatMul", logits, graph.constant(calibration.weights))
-    P = graph.op("Softmax", graph.op("Add", mapped, graph.constant(calibration.bias)), axis=1)
-    zero, one, axis = graph.constant(0.0), graph.constant(1.0), graph.constant([1], np.int64)
+    mapped = graph.op("MatMul", logits, calibration.weights)
+    P = graph.op("Softmax", graph.op("Add", mapped, calibration.bias), axis=1)
+    zero, one, axis = graph.constant(0.0), graph.constant(1.0), graph.integers([1])
     best = graph.op("ArgMax", s, axis=1, keepdims=1)
-    wanted = graph.inside(graph.op("Equal", best, graph.constant(np.arange(n_classes)[None, :], np.int64)))
+    wanted = graph.inside(graph.op("Equal", best, graph.integers(np.arange(n_classes)[None, :])))
     over = graph.op("Sub", P, graph.op("ReduceSum", graph.op("Mul", P, wanted), axis, keepdims=1))
     under = graph.op("Sub", graph.op("ReduceSum", graph.op("Mul", plain, wanted), axis, keepdims=1), plain)
     positive = graph.op("Greater", over, zero)
     safe = graph.op("Where", positive, graph.op("Add", over, under), one)
     shares = graph.op("Where", positive, graph.op("Div", over, safe), zero)
     share = graph.op("ReduceMax", shares, axis, keepdims=1)
-    share = graph.op("Min", graph.op("Mul", share, graph.constant(1.00001)), one)
+    share = graph.op("Min", graph.op("Mul", share, SHARE_MARGIN), one)
     return graph.op("Add", graph.op("Mul", graph.op("Sub", one, share), P), graph.op("Mul", share, plain))
 
 
@@ -108,16 +107,15 @@ def _softmax_head(graph: Graph, head: EstimatorHead, x: str) -> str:
     assert head.factor is not None
     coef = to_numpy(solve_triangular(head.factor, head.factor.dtype.type(1) * model.coef_.T, transposed=True))
     x = _scaled(graph, head.scaling, x)
-    logits = graph.op("Add", graph.op("MatMul", x, graph.constant(coef)), graph.constant(model.intercept_))
+    logits = graph.op("Add", graph.op("MatMul", x, coef), model.intercept_)
     if coef.shape[1] > 1:
         return graph.op("Softmax", logits, axis=1)
     positive = graph.op("Sigmoid", logits)
-    return graph.op("Concat", graph.op("Sub", graph.constant(1.0), positive), positive, axis=1)
+    return graph.op("Concat", graph.op("Sub", 1.0, positive), positive, axis=1)
 
 
-def classified(graph: Graph, model: Any, x: str) -> tuple[str, str]:
-    """(labels, probabilities)."""
-    head, multilabel = model.head_, model.multilabel_
+def classified(graph: Graph, model: Any, x: str) -> list[Output]:
+    head, classes, multilabel = model.head_, model.classes_, model.multilabel_
     features = _features(graph, model.network_, graph.inside(x))
     if isinstance(head, EstimatorHead):
         if head.factor is None or not isinstance(head.estimator, LogisticRegression):
@@ -125,39 +123,48 @@ def classified(graph: Graph, model: Any, x: str) -> tuple[str, str]:
         decided = proba = _softmax_head(graph, head, features)
     else:
         decided = _scores(graph, head, features)
-        calibration = head.calibrated(multilabel)
+        calibration = head.calibrated(model.fitted_.targets)
         if multilabel:
-            doubled = graph.op("Sub", graph.op("Mul", decided, graph.constant(2.0)), graph.constant(1.0))
-            proba = graph.op("Sigmoid", graph.op("Mul", doubled, graph.constant(calibration.temperature)))
+            doubled = graph.op("Sub", graph.op("Mul", decided, 2.0), 1.0)
+            proba = graph.op("Sigmoid", graph.op("Mul", doubled, calibration.temperature))
         else:
-            proba = _probabilities(graph, calibration, decided, len(model.classes_))
+            proba = _probabilities(graph, calibration, decided, len(classes))
     if multilabel:
-        return graph.op("Cast", graph.op("Greater", decided, graph.constant(0.5)), to=INT64), graph.outside(proba)
-    numbers = graph.op("ArgMax", decided, axis=1, keepdims=0)
-    return graph.op("Gather", _labels(graph, model.classes_), numbers, axis=0), graph.outside(proba)
+        label = graph.op("Cast", graph.op("Greater", decided, 0.5), to=INT64)
+        label_output = Output("label", label, INT64, [len(classes)])
+    else:
+        labels, dtype = _labels(classes)
+        number = graph.op("ArgMax", decided, axis=1, keepdims=0)
+        label_output = Output("label", graph.op("Gather", graph.tensor(labels), number, axis=0), dtype, [])
+    return [label_output, Output("probabilities", graph.outside(proba), FLOAT32, [len(classes)])]
 
 
-def _labels(graph: Graph, classes: np.ndarray) -> str:
+def _labels(classes: np.ndarray) -> tuple[np.ndarray, int]:
+    """The classes as ONNX has them, and its number of their dtype."""
     if np.issubdtype(classes.dtype, np.integer) or classes.dtype == bool:
-        return graph.constant(classes, np.int64)
+        return classes.astype(np.int64), INT64
     if np.issubdtype(classes.dtype, np.floating):
-        return graph.constant(classes, np.float32)
-    return graph.constant(np.array([str(label) for label in classes], dtype=object), object)
+        return classes.astype(np.float32), FLOAT32
+    return np.array([str(label) for label in classes], dtype=object), STRING
 
 
-def regressed(graph: Graph, model: Any, x: str) -> str:
-    if isinstance(model.head_, EstimatorHead):
-        raise _no_estimators(model.head_.estimator)
-    return graph.outside(_scores(graph, model.head_, _features(graph, model.network_, graph.inside(x))))
+def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
+    head = model.head_
+    if isinstance(head, EstimatorHead):
+        raise _no_estimators(head.estimator)
+    value = graph.outside(_scores(graph, head, _features(graph, model.network_, graph.inside(x))))
+    return [Output("prediction", value, FLOAT32, [int(head.output.coef.shape[1])])]
 
 
-def transformed(graph: Graph, model: Any, x: str) -> str:
-    if hasattr(model, "branches_"):  # images
-        return graph.outside(image_features(graph, model.branches_, graph.inside(x)))
-    return graph.outside(_features(graph, model.network_, graph.inside(x)))
+def transformed(graph: Graph, model: Any, x: str) -> list[Output]:
+    if hasattr(model, "branches_"):
+        value = image_features(graph, model.branches_, graph.inside(x))
+    else:
+        value = _features(graph, model.network_, graph.inside(x))
+    return [Output("features", graph.outside(value), FLOAT32, [int(model._n_features_out)])]
 
 
-def _no_estimators(estimator: Any) -> ValueError:
+def _no_estimators(estimator: object) -> ValueError:
     return ValueError(
         f"The head is a {type(estimator).__name__}, and ONNX export covers the heads 'shln', 'ridge' and 'softmax': "
         "export the features (StackedPILAE) and convert the estimator with skl2onnx."

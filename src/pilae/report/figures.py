@@ -6,15 +6,18 @@ import base64
 import io
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.extras import extra
-from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path
+from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path, tidy
 from .summary import short_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TEXT = "#123456"
 """Stands for the page's text colour until the figure is written."""
@@ -28,74 +31,60 @@ OF_THE_PAGE = {
 """Colours that are lighter on a dark page."""
 
 
+STYLE = {
+    "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
+    "svg.hashsalt": "pilae",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "savefig.transparent": True,
+    "path.simplify_threshold": 0.3,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "legend.labelcolor"), TEXT),
+    **dict.fromkeys(("xtick.color", "ytick.color"), TEXT),
+}
+
+
 def figures(summary: dict[str, Any]) -> dict[str, str]:
     """Name to SVG of every figure that the summary has numbers for."""
-    found: dict[str, str] = {}
-    with _style():
-        path = summary.get("width_path")
-        if path is not None:
-            found["width_path"] = _drawn(lambda ax: _width_path(path, ax))
-        search = summary.get("search", [])
-        if len({row["depth"] for row in search}) > 1:
-            found["depth"] = _drawn(lambda ax: DepthDisplay.computed(search).plot(ax=ax))
-        spectrum = summary.get("spectrum")
-        if spectrum is not None:
-            values = _numbers(spectrum["values"])
-            display = SpectrumDisplay(values, spectrum["cutoff"], spectrum["rank"])
-            found["spectrum"] = _drawn(lambda ax: display.plot(ax=ax))
-        pictures = summary.get("reconstruction") or {}
-        if pictures.get("pictures"):
-            found["reconstruction"] = drawn_images([pictures["originals"], *pictures["pictures"]])
-        found |= _of_test(summary.get("test") or {})
-    return found
+    with extra("matplotlib", "report", "A report").rc_context(STYLE):
+        drawn = {name: _svg(draw, 4.6 if name == "confusion" else 3.2) for name, draw in _drawings(summary)}
+        kept = summary.get("reconstruction") or {}
+        if kept.get("pictures"):
+            drawn["reconstruction"] = drawn_images([kept["originals"], *kept["pictures"]])
+    return drawn
 
 
-def _of_test(test: dict[str, Any]) -> dict[str, str]:
-    found = {}
+def _drawings(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object]]]:
+    """What there is to draw: name, and what draws it on an axis."""
+    path, spectrum, search = summary.get("width_path"), summary.get("spectrum"), summary.get("search", [])
+    if path is not None:
+        yield "width_path", partial(_width_path, path)
+    if len({row["depth"] for row in search}) > 1:
+        yield "depth", DepthDisplay.computed(search).plot
+    if spectrum is not None:
+        yield "spectrum", SpectrumDisplay(_numbers(spectrum["values"]), spectrum["cutoff"], spectrum["rank"]).plot
+    test = summary.get("test") or {}
     if test.get("confusion") is not None and len(test["classes"]) > 1:
         names = [each["name"] for each in test["classes"]]
-        found["confusion"] = _drawn(lambda ax: _confusion(np.asarray(test["confusion"]), names, ax), square=True)
+        yield "confusion", partial(_confusion, np.asarray(test["confusion"]), names)
     if "calibration" in test:
-        bins = test["calibration"]
-        display = CalibrationDisplay(
-            _numbers(bins["confidence"]), _numbers(bins["accuracy"]), np.empty(0), float(_numbers(bins["error"]))
-        )
-        found["calibration"] = _drawn(lambda ax: display.plot(ax=ax))
+        bins: dict[str, Any] = {name: _numbers(values) for name, values in test["calibration"].items()}
+        yield "calibration", CalibrationDisplay(**bins, weight=np.empty(0)).plot
     if "points" in test:
-        found["residuals"] = _drawn(lambda ax: _residuals(_numbers(test["points"]), ax))
+        yield "residuals", partial(_residuals, _numbers(test["points"]))
     if "coverage" in test:
-        found["coverage"] = _drawn(lambda ax: _coverage(_numbers(test["coverage"]), ax))
-    return found
+        yield "coverage", partial(_coverage, _numbers(test["coverage"]))
 
 
-def _numbers(values: Any) -> np.ndarray:
+def _numbers(values: list) -> np.ndarray:
     """Numbers of a summary, in which those that JSON does not have are None or text."""
     return np.asarray(values, dtype=float)
 
 
-@contextmanager
-def _style() -> Iterator[None]:
-    matplotlib = extra("matplotlib", "report", "A report")
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
-        "svg.hashsalt": "pilae",
-        "font.family": "sans-serif",
-        "font.size": 10,
-        "savefig.transparent": True,
-        "path.simplify_threshold": 0.3,
-        **dict.fromkeys(
-            ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "legend.labelcolor"), TEXT
-        ),
-    }
-    with matplotlib.rc_context(settings):
-        yield
-
-
-def _drawn(draw: Any, *, square: bool = False) -> str:
+def _svg(draw: Callable[..., object], height: float) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 4.6 if square else 3.2), layout="constrained")
-    draw(figure.subplots())
+    figure = Figure(figsize=(5.2, height), layout="constrained")
+    draw(ax=figure.subplots())
     file = io.StringIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, and the browser has the font
@@ -106,62 +95,50 @@ def _drawn(draw: Any, *, square: bool = False) -> str:
 def _of_the_page(svg: str) -> str:
     """Without prologue and fixed size, and with the page's colours."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    for size in ("height", "width"):
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     return re.sub(r'(?<=style=")[^"]*', _coloured, svg)
 
 
 def _coloured(style: re.Match[str]) -> str:
-    text = style.group()
-    for colour, of_the_page in OF_THE_PAGE.items():
-        text = text.replace(colour, of_the_page)
-    return text
+    return re.sub("|".join(OF_THE_PAGE), lambda colour: OF_THE_PAGE[colour[0]], style[0])
 
 
-def _width_path(path: dict[str, Any], ax: Any) -> None:
+def _width_path(path: dict[str, Any], ax: Axes) -> None:
     errors = {name: _numbers(values) for name, values in path["errors"].items()}
     spread = None if path["standard_errors"] is None else _numbers(path["standard_errors"])
     draw_width_path(ax, np.asarray(path["columns"]), errors, f"{path['ridge']:.1e}", spread, path["chosen"])
+    tidy(ax)
 
 
-def _confusion(matrix: np.ndarray, names: list[str], ax: Any) -> None:
+def _confusion(matrix: np.ndarray, names: list[str], ax: Axes) -> None:
     share = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    red, green, blue = (int(COLOUR[k : k + 2], 16) / 255 for k in (1, 3, 5))
-    ax.imshow(
-        np.stack([np.full_like(share, c) for c in (red, green, blue)] + [share], axis=2)
-    )  # the page shines through
-    found = short_names(names, 14)
-    short = [found[name] for name in names]
-    ax.set_xticks(range(len(names)), _plain(short), rotation=90 if max(map(len, short)) > 3 else 0)
-    ax.set_yticks(range(len(names)), _plain(short))
+    colour = [int(COLOUR[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    ax.imshow(np.stack([*(np.full_like(share, c) for c in colour), share], axis=2))  # the page shines through
+    short = short_names(names, 14)
+    labels = [short[name].replace("$", r"\$") for name in names]  # matplotlib would read dollars as mathematics
+    ax.set_xticks(range(len(names)), labels, rotation=90 if max(map(len, short.values())) > 3 else 0)
+    ax.set_yticks(range(len(names)), labels)
     ax.set(xlabel="predicted", ylabel="true")
     if len(names) <= 20:
-        for i, row in enumerate(matrix):
-            for j, count in enumerate(row):
-                if count:
-                    colour = "white" if share[i, j] > 0.5 else TEXT
-                    ax.text(j, i, str(count), ha="center", va="center", color=colour, size=10 - len(names) // 4)
+        for i, j in np.argwhere(matrix):
+            shade = "white" if share[i, j] > 0.5 else TEXT
+            ax.text(j, i, str(matrix[i, j]), ha="center", va="center", color=shade, size=10 - len(names) // 4)
 
 
-def _plain(names: list[str]) -> list[str]:
-    """Names as they are: matplotlib would read dollars as mathematics."""
-    return [name.replace("$", r"\$") for name in names]
-
-
-def _residuals(points: np.ndarray, ax: Any) -> None:
+def _residuals(points: np.ndarray, ax: Axes) -> None:
     ax.axhline(0, color=FAINT, lw=1)
     ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.7, markersize=5)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.set(xlabel="predicted", ylabel="true minus predicted")
+    tidy(ax)
 
 
-def _coverage(pairs: np.ndarray, ax: Any) -> None:
+def _coverage(pairs: np.ndarray, ax: Axes) -> None:
     ax.plot([0, 1], [0, 1], color=FAINT, lw=1, label="as asked")
     ax.plot(pairs[:, 0], pairs[:, 1], "o-", color=OTHER, label="share of test targets inside")
-    ax.spines[["top", "right"]].set_visible(False)
     ax.set(xlabel="coverage asked for", ylabel="coverage found", xlim=(0.4, 1), ylim=(0.4, 1))
-    ax.legend(frameon=False)
+    tidy(ax)
 
 
 def drawn_images(lines: list[list]) -> str:
@@ -170,8 +147,7 @@ def drawn_images(lines: list[list]) -> str:
     import matplotlib.image
 
     rows = [np.nan_to_num(_numbers(images)) for images in lines]
-    low, high = float(rows[0].min()), float(rows[0].max())
-    gap = 2
+    low, high, gap = rows[0].min(), rows[0].max(), 2
     strips = []
     for images in rows:
         images = np.clip((images - low) / (high - low if high > low else 1.0), 0, 1)

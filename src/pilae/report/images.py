@@ -1,14 +1,13 @@
 """The report on image features: filters, what they keep of images, and why they are these."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import to_numpy
+from .._arrays import Array, to_numpy
 from ..plot import filters_of
 from ..save import versions
 from .figures import drawn_images
@@ -19,19 +18,21 @@ SHOWN_FILTERS = 48
 SHOWN_IMAGES = 8
 FILTERS_IN_A_ROW = 16
 
+STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "depth")
 
-def summarise_images(model: Any, X: Any = None) -> dict[str, Any]:
+CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "width", "loss")
+"""What is shown of a candidate of the search."""
+
+
+def summarise_images(model: BaseEstimator, X: Array | None = None) -> dict[str, Any]:
     """What is known about image features as plain values; with images also what is kept of them."""
     check_is_fitted(model)
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "kind": type(model).__name__,
         "versions": versions(),
-        "image_shape": list(model.image_shape_),
-        "features": int(model._n_features_out),
-        "structure": {
-            name: getattr(model, f"{name}_")
-            for name in ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "depth")
-        },
+        "image_shape": model.image_shape_,
+        "features": model._n_features_out,
+        "structure": {name: getattr(model, f"{name}_") for name in STRUCTURE},
         "layers": [
             {
                 "branch": k,
@@ -44,28 +45,26 @@ def summarise_images(model: Any, X: Any = None) -> dict[str, Any]:
             for k, branch in enumerate(model.branches_, 1)
             for m, layer in enumerate(branch.layers, 1)
         ],
-        "search": list(model.search_),
-        "filters": [filters_of(model, k)[:SHOWN_FILTERS].tolist() for k in range(len(model.branches_))],
+        "search": model.search_,
+        "filters": [filters_of(model, k)[:SHOWN_FILTERS] for k in range(len(model.branches_))],
         "code": code_of(model),
     }
     if X is not None:
         X = X[:SHOWN_IMAGES]
-        shape = model.image_shape_ if model.image_shape_[2] in (3, 4) else model.image_shape_[:2]
-        first, back = (
-            to_numpy(part).reshape(-1, *model.image_shape_).astype(float) for part in (X, model.reconstruct(X))
-        )
-        total = float(np.mean((first - first.mean()) ** 2))
-        found["reconstruction"] = {
-            "error": float(np.mean((back - first) ** 2)) / total if total > 0 else 0.0,
-            "originals": _drawable(first, shape).tolist(),
-            "rebuilt": _drawable(back, shape).tolist(),
+        shape = (-1, *model.image_shape_)
+        images, rebuilt = (to_numpy(x).reshape(shape).astype(float) for x in (X, model.reconstruct(X)))
+        total = np.mean((images - images.mean()) ** 2)
+        summary["reconstruction"] = {
+            "error": np.mean((rebuilt - images) ** 2) / total if total > 0 else 0.0,
+            "originals": _drawable(images),
+            "rebuilt": _drawable(rebuilt),
         }
-    return plain(found)
+    return plain(summary)
 
 
-def _drawable(images: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _drawable(images: np.ndarray) -> np.ndarray:
     """Gray or red, green and blue; of other numbers of channels the first."""
-    return images[..., :3] if len(shape) == 3 else images[..., 0]
+    return images[..., :3] if images.shape[3] in (3, 4) else images[..., 0]
 
 
 class ImageReport(Report):
@@ -73,64 +72,61 @@ class ImageReport(Report):
 
     @cached_property
     def figures(self) -> dict[str, str]:
-        found = {}
+        sheets = {}
         for k, filters in enumerate(self.summary["filters"]):
             rows = [filters[start : start + FILTERS_IN_A_ROW] for start in range(0, len(filters), FILTERS_IN_A_ROW)]
             blank = np.full(np.shape(rows[0][0]), 0.5).tolist()
-            found[f"filters{k}"] = drawn_images([[*row, *[blank] * (len(rows[0]) - len(row))] for row in rows])
+            sheets[f"filters{k}"] = drawn_images([[*row, *[blank] * (len(rows[0]) - len(row))] for row in rows])
         kept = self.summary.get("reconstruction")
         if kept is not None:
-            found["reconstruction"] = drawn_images([kept["originals"], kept["rebuilt"]])
-        return found
+            sheets["reconstruction"] = drawn_images([kept["originals"], kept["rebuilt"]])
+        return sheets
 
     def lead(self) -> str:
-        h, w, c = self.summary["image_shape"]
-        kind = {1: "gray", 3: "colour"}.get(c, f"{c}-channel")
-        return (
-            f"{self.summary['kind']}: {self.summary['features']:,} features of {h} x {w} {kind} images, in closed form."
-        )
+        kind, features, (h, w, c) = (self.summary[key] for key in ("kind", "features", "image_shape"))
+        colours = {1: "gray", 3: "colour"}.get(c, f"{c}-channel")
+        return f"{kind}: {features:,} features of {h} x {w} {colours} images, in closed form."
 
     def tiles(self) -> list[dict[str, str]]:
-        structure = self.summary["structure"]
-        found = [("features", f"{self.summary['features']:,}"), ("filters of each size", str(structure["filters"]))]
-        found += [("patch", str(structure["patch"])), ("grid", f"{structure['pool']} x {structure['pool']}")]
-        return [{"label": label, "value": value} for label, value in found]
+        patch, filters, pool = (str(self.summary["structure"][key]) for key in ("patch", "filters", "pool"))
+        values = {"features": f"{self.summary['features']:,}", "filters of each size": filters, "patch": patch}
+        return [{"label": label, "value": value} for label, value in (values | {"grid": f"{pool} x {pool}"}).items()]
 
     def sections(self) -> list[Section]:
-        structure, search = self.summary["structure"], self.summary["search"]
+        sections = (self._layers(), self._kept(), self._search(), self._code())
+        return [section for section in sections if section is not None]
+
+    def _layers(self) -> Section:
+        structure, layers = self.summary["structure"], self.summary["layers"]
         mirror = "features of an image and its mirror image are averaged" if structure["mirror"] else "no mirror images"
-        words = [f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; {mirror}."]
-        rows = [list(layer.values()) for layer in self.summary["layers"]]
+        text = [f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; {mirror}."]
         head = ["branch", "layer", "patch", "responses", "reconstruction error", "seconds"]
-        layers = Section(
-            "The layers",
-            words,
-            tables=[table("Autoencoders of patches; the error is of their own patches.", head, rows)],
-        )
+        caption = "Autoencoders of patches; the error is of their own patches."
+        section = Section("The layers", text, tables=[table(caption, head, [list(layer.values()) for layer in layers])])
         for k in range(len(self.summary["filters"])):
-            size = next(layer["patch"] for layer in self.summary["layers"] if layer["branch"] == k + 1)
+            size = next(layer["patch"] for layer in layers if layer["branch"] == k + 1)
             caption = f"Filters of {size}, which patches of the image are multiplied by."
-            layers.figures += self._figure(f"filters{k}", caption)
-        made = [layers]
-        if "reconstruction" in self.summary:
-            error = self.summary["reconstruction"]["error"]
-            text = [f"Relative squared error of images rebuilt from the responses of the first layer: {error:.4g}."]
-            figures = self._figure("reconstruction", "Images above what the first layer keeps of them.")
-            made.append(Section("What the filters keep", text, figures))
-        if search:
-            keys = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "features", "error")
-            rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in keys] for row in search]
-            text = [
-                "One choice after another, by the squared leave-one-out error of a linear output layer on a sample, "
-                "relative to that of always saying the mean."
-            ]
-            tables = [
-                table(
-                    "Candidates, in the order they were tried.",
-                    [key.replace("_", " ") for key in keys],
-                    rows,
-                    chosen=[bool(row["chosen"]) for row in search],
-                )
-            ]
-            made.append(Section("Why these", text, tables=tables))
-        return [*made, self._code()]
+            section.figures.append({"svg": self.figures[f"filters{k}"], "caption": caption})
+        return section
+
+    def _kept(self) -> Section | None:
+        if "reconstruction" not in self.summary:
+            return None
+        error = self.summary["reconstruction"]["error"]
+        text = [f"Relative squared error of images rebuilt from the responses of the first layer: {error:.4g}."]
+        caption = "Images above what the first layer keeps of them."
+        figure = {"svg": self.figures["reconstruction"], "caption": caption}
+        return Section("What the filters keep", text, [figure])
+
+    def _search(self) -> Section | None:
+        search = self.summary["search"]
+        if not search:
+            return None
+        rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in CANDIDATE] for row in search]
+        text = [
+            "One choice after another, by the leave-one-out loss of a linear output layer on a sample: the squared "
+            "error, or of classes and fewer than 1,000 images the log-loss."
+        ]
+        head, chosen = [key.replace("_", " ") for key in CANDIDATE], [bool(row["chosen"]) for row in search]
+        tables = [table("Candidates, in the order they were tried.", head, rows, chosen=chosen)]
+        return Section("Why these", text, tables=tables)

@@ -1,15 +1,17 @@
 """From a summary and its figures to text: HTML, Markdown, JSON."""
 
-from __future__ import annotations
-
+import html
 import json
-import math
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
+from .._arrays import Array
 from .._base.extras import extra
 from .._base.files import whole_file
 from .figures import figures
@@ -22,6 +24,18 @@ SHOWN_NAMES = 20
 
 LONGEST_NAME = 30
 """Characters of a name in tables and sentences."""
+
+CAPTIONS = {
+    "spectrum": "Singular values of the scaled test rows; below the line they count as zero.",
+    "width_path": "Leave-one-out error of every width, from one factorisation; the band is one standard error.",
+    "depth": "Candidates of the first round by depth, and the depth of the network that was chosen in the end.",
+    "reconstruction": "Test rows above what each layer keeps of them.",
+    "residuals": "Residuals.",
+    "coverage": "Coverage of intervals.",
+    "confusion": "Rows by true and predicted class.",
+    "calibration": "How often predictions are right, against the probability they were given.",
+}
+"""What is written below each figure."""
 
 
 @dataclass
@@ -46,12 +60,12 @@ def table(
 ) -> Table:
     """A table of the first `most` rows, which says how many more there are."""
     marks = chosen or [False] * len(rows)
-    made = [{"cells": [_word(cell) for cell in row], "chosen": mark} for row, mark in zip(rows, marks, strict=True)]
-    left = 0 if most is None else max(len(rows) - most, 0)
-    return Table(caption, head, made[:most], f"and {left:,} more." if left else "")
+    words = [{"cells": [*map(_word, row)], "chosen": mark} for row, mark in zip(rows, marks, strict=True)]
+    more = "" if most is None or len(rows) <= most else f"and {len(rows) - most:,} more."
+    return Table(caption, head, words[:most], more)
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -106,83 +120,67 @@ class Report:
 
     def to_html(self) -> str:
         """One page with everything in it: no script, nothing from elsewhere; what users named is escaped."""
-        jinja2, markupsafe = (extra(name, "report", "A report") for name in ("jinja2", "markupsafe"))
-        source = (Path(__file__).parent / "page.html.j2").read_text()
-        template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(source)
-        sections = self.sections()
-        for section in sections:
-            for each in section.figures:
-                each["svg"] = markupsafe.Markup(each["svg"])  # made by matplotlib, which escapes text itself
-        return template.render(
-            title=self.title, lead=self.lead(), tiles=self.tiles(), sections=sections, foot=self.foot()
-        )
-
-    def _repr_html_(self) -> str:
-        import html
-
-        page = html.escape(self.to_html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:0"></iframe>'
+        return self._rendered("page.html.j2", autoescape=True)
 
     def to_markdown(self) -> str:
         """The same without figures."""
-        lines = [f"# {_plain(self.title)}", "", self.lead(), ""]
-        lines += [f"- {tile['label']}: **{_plain(tile['value'])}**" for tile in self.tiles()]
-        for section in self.sections():
-            lines += ["", f"## {section.title}", "", *map(_plain, section.text)]
-            for each in section.tables:
-                lines += ["", _plain(each.caption)]
-                lines += ["", "| " + " | ".join(each.head) + " |", "|" + " --- |" * len(each.head)]
-                for row in each.rows:
-                    mark = "**" if row["chosen"] else ""
-                    lines.append("| " + " | ".join(f"{mark}{_plain(cell)}{mark}" for cell in row["cells"]) + " |")
-                lines += ["", each.note] if each.note else []
-            if section.code:
-                lines += ["", "```python", section.code, "```"]
-        return "\n".join([*lines, "", self.foot(), ""])
+        return self._rendered("page.md.j2", trim_blocks=True, keep_trailing_newline=True)
+
+    def _rendered(self, name: str, **settings: bool) -> str:
+        jinja2 = extra("jinja2", "report", "A report")
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, **settings)
+        environment.filters["plain"] = _plain
+        template = environment.from_string((Path(__file__).parent / name).read_text())
+        content = {"lead": self.lead(), "tiles": self.tiles(), "sections": self.sections(), "foot": self.foot()}
+        return template.render(title=self.title, **content)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:0"></iframe>'
 
     # --------------------------------------------------------------------------------------------- what it says
 
     def lead(self) -> str:
         training, network = self.summary["training"], self.summary["network"]
-        widths = [str(layer["width"]) for layer in network["layers"]]
+        widths = [training["columns"], *(layer["width"] for layer in network["layers"])]
         head = network.get("head")
-        if head is not None and head["width"] is not None and head["kind"] == "SHLN":
+        if head is not None and head["kind"] == "SHLN":
             widths.append(f"{head['width']} (head)")
-        outputs = len(training["classes"]) if "classes" in training else None
-        shape = "–".join([str(training["columns"]), *widths, *([] if outputs is None else [str(outputs)])])
+        if "classes" in training:
+            widths.append(len(training["classes"]))
+        shape = "–".join(map(str, widths))
         return f"{self.summary['kind']}: a network {shape}, trained in closed form by pseudoinverse learning."
 
     def tiles(self) -> list[dict[str, str]]:
-        training, test = self.summary["training"], self.summary.get("test", {})
+        training, test, file = self.summary["training"], self.summary.get("test"), self.summary.get("table")
         score = "accuracy" if "classes" in training else "R²"
-        file = self.summary.get("table")
-        columns = training["columns"] if file is None else len(file["columns"])
-        found = [("training rows", training["rows"]), ("columns", columns)]
-        if test:
-            found.append((f"{score} on {test['rows']:,} test rows", test["score"]))
         stale = " (before later changes)" if training["stale"] else ""
-        found += [
-            (f"leave-one-out {score}{stale}", training["leave_one_out"]),
-            ("seconds to fit", training["seconds"]),
-            ("passes over the rows", training["passes"]),
-        ]
-        return [{"label": label, "value": _word(value)} for label, value in found if value is not None]
+        numbers = {
+            "training rows": training["rows"],
+            "columns": training["columns"] if file is None else len(file["columns"]),
+            **({f"{score} on {test['rows']:,} test rows": test["score"]} if test else {}),
+            f"leave-one-out {score}{stale}": training["leave_one_out"],
+            "seconds to fit": training["seconds"],
+            "passes over the rows": training["passes"],
+        }
+        return [{"label": label, "value": _word(value)} for label, value in numbers.items() if value is not None]
 
     def sections(self) -> list[Section]:
-        made = [self._data(), self._network(), self._search(), self._layers(), self._test(), self._code()]
-        return [section for section in made if section is not None]
+        sections = [self._data(), self._network(), self._search(), self._layers(), self._test(), self._code()]
+        return [section for section in sections if section is not None]
 
-    def _figure(self, name: str, caption: str) -> list[dict[str, Any]]:
-        return [{"svg": self.figures[name], "caption": caption}] if name in self.figures else []
+    def _figures(self, *names: str) -> list[dict[str, Any]]:
+        """Those of the named figures that there are."""
+        return [{"svg": self.figures[name], "caption": CAPTIONS[name]} for name in names if name in self.figures]
 
     def _data(self) -> Section:
         training, file, spectrum = self.summary["training"], self.summary.get("table"), self.summary.get("spectrum")
-        text, figures, tables = [], [], []
+        section = Section("The data", figures=self._figures("spectrum"))
         if file is None:
-            text.append(f"{_word(training['rows'])} training rows of {training['columns']:,} columns.")
+            section.text.append(f"{_word(training['rows'])} training rows of {training['columns']:,} columns.")
         else:
             columns = file["columns"]
-            text += [
+            section.text += [
                 f"The file {_name(file['file'])} of {_word(file['rows'])} rows; the target is {_name(file['target'])}. "
                 f"{_word(training['rows'])} rows were trained on.",
                 f"{len(columns):,} columns, which become {training['columns']:,} numbers.",
@@ -190,21 +188,18 @@ class Report:
             names = short_names([each["name"] for each in columns], LONGEST_NAME)
             rows = [[names[each["name"]], each["kind"], each["missing"]] for each in columns]
             head = ["column", "kind", "missing values"]
-            tables.append(table("Columns of the file.", head, rows, most=SHOWN_COLUMNS))
+            section.tables.append(table("Columns of the file.", head, rows, most=SHOWN_COLUMNS))
         if "classes" in training:
             names = short_names(training["classes"], LONGEST_NAME)
             listed = [names[name] for name in training["classes"]]
             more = f" and {len(listed) - SHOWN_NAMES:,} more" if len(listed) > SHOWN_NAMES else ""
-            text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
+            section.text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
         if spectrum is not None:
-            text.append(
+            section.text.append(
                 f"{_word(spectrum['rows'])} test rows, their columns brought to one scale, have rank "
                 f"{spectrum['rank']} of {len(spectrum['values'])}."
             )
-            figures = self._figure(
-                "spectrum", "Singular values of the scaled test rows; below the line they count as zero."
-            )
-        return Section("The data", text, figures, tables)
+        return section
 
     def _network(self) -> Section:
         network = self.summary["network"]
@@ -231,50 +226,42 @@ class Report:
 
     def _search(self) -> Section | None:
         search = self.summary["search"]
-        if not search and "width_path" not in self.figures:
-            return None
-        text, tables = [], []
+        section = Section("Why this network", figures=self._figures("width_path", "depth"))
         if search:
             last = max(row["round"] for row in search)
-            text.append(
+            section.text.append(
                 f"{len(search)} candidates were compared by the leave-one-out loss of their output layer on training "
                 "rows that are not neurons themselves; the lowest was taken (highlighted), and of equal ones the "
                 "simpler."
             )
             if last > 1:
-                text.append(
+                section.text.append(
                     "In the first round every candidate was tried, with few neurons and on a small sample of the rows; "
                     "in the last the best few again, with more neurons and, where there are enough, on more rows: this "
                     "one decided. Losses of different rounds come from different rows and are not to be compared."
                 )
-            for number in range(last, 0, -1):
-                tables.append(self._round(number, last))
-        figures = self._figure(
-            "width_path", "Leave-one-out error of every width, from one factorisation; the band is one standard error."
-        ) + self._figure(
-            "depth", "Candidates of the first round by depth, and the depth of the network that was chosen in the end."
-        )
-        return Section("Why this network", text, figures, tables)
+            section.tables = [self._round(number, last) for number in range(last, 0, -1)]
+        return section if search or section.figures else None
 
     def _round(self, number: int, last: int) -> Table:
         rows = [row for row in self.summary["search"] if row["round"] == number]
         rows.sort(key=lambda row: float(row["loss"]))
-        where, neurons = ("input_scaling", "depth", "skip", "branches"), ("neurons", "encoder_ridge", "activation")
-        keys = (*where, "head", *neurons, "direct", "width")
+        keys = ["input_scaling", "depth", "skip", "branches", "head", "neurons", "encoder_ridge", "activation"]
+        keys += ["direct", "width", "loss", "standard_error"]
         name = "The only round" if last == 1 else "The last round" if number == last else "The first round"
         return table(
             f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
-            [*(key.replace("_", " ") for key in keys), "loss", "± standard error"],
-            [[*(row[key] for key in keys), row["loss"], row["standard_error"]] for row in rows],
+            [*(key.replace("_", " ") for key in keys[:-1]), "± standard error"],
+            [[row[key] for key in keys] for row in rows],
             chosen=[bool(row["chosen"]) for row in rows],
             most=SHOWN_CANDIDATES,
         )
 
     def _layers(self) -> Section | None:
-        found = self.summary.get("reconstruction")
-        if found is None:
+        kept = self.summary.get("reconstruction")
+        if kept is None:
             return None
-        rows = [[f"layer {each['layer']}", each["error"]] for each in found["layers"]]
+        rows = [[f"layer {each['layer']}", each["error"]] for each in kept["layers"]]
         text = [
             "How much of the scaled input is still in the features of each layer: a linear map from these features "
             "straight back to the scaled input is fitted on one half of the test rows and judged on the other. It is "
@@ -284,8 +271,8 @@ class Report:
             "Squared error of that linear map, relative to that of the mean: 0 where a layer keeps everything, 1 where "
             "it keeps nothing."
         )
-        figure = self._figure("reconstruction", "Test rows above what each layer keeps of them.")
-        return Section("What the layers keep", text, figure, [table(caption, ["", "error"], rows)])
+        tables = [table(caption, ["", "error"], rows)]
+        return Section("What the layers keep", text, self._figures("reconstruction"), tables)
 
     def _test(self) -> Section | None:
         test = self.summary.get("test")
@@ -295,20 +282,17 @@ class Report:
             return self._classes(test)
         if "classes" in self.summary["training"]:
             return Section("On test rows", [f"Accuracy {_word(test['score'])}, of whole sets of labels."])
+        section = Section("On test rows", [f"R² {_word(test['score'])}."], self._figures("residuals", "coverage"))
         if test["score"] is None:
-            text = ["One row has no R², which compares with the mean of the rows."]
-        else:
-            text = [f"R² {_word(test['score'])}."]
-        tables = []
+            section.text = ["One row has no R², which compares with the mean of the rows."]
         if "coverage" in test:
             caption = "Prediction intervals: the share of targets that should be inside, and that is."
-            tables.append(table(caption, ["coverage asked for", "found"], test["coverage"]))
+            section.tables.append(table(caption, ["coverage asked for", "found"], test["coverage"]))
         if "mean_absolute_error" in test:
-            text.append(f"Mean absolute error {_word(test['mean_absolute_error'])}.")
-            caption = "Rows with the largest errors."
-            tables.append(table(caption, [self._row_head(), "true", "predicted"], test["worst"]))
-        figures = self._figure("residuals", "Residuals.") + self._figure("coverage", "Coverage of intervals.")
-        return Section("On test rows", text, figures, tables)
+            section.text.append(f"Mean absolute error {_word(test['mean_absolute_error'])}.")
+            head = [self._row_head(), "true", "predicted"]
+            section.tables.append(table("Rows with the largest errors.", head, test["worst"]))
+        return section
 
     def _classes(self, test: dict[str, Any]) -> Section:
         text, classes = [f"Accuracy {_word(test['score'])}."], test["classes"]
@@ -317,23 +301,19 @@ class Report:
         if test["confusion"] is None:
             text.append(f"With more than {MOST_CLASSES} classes the matrix of true and predicted ones is left out.")
         worst = test.get("worst", [])
-        names = short_names(
-            [*(each["name"] for each in classes), *(row[1] for row in worst)], LONGEST_NAME
-        )  # test rows may have classes that the model does not know
+        # test rows may have classes that the model does not know
+        names = short_names([*(each["name"] for each in classes), *(row[1] for row in worst)], LONGEST_NAME)
         caption = "Precision and recall of each class."
         if len(classes) > SHOWN_CLASSES:
             caption = "Precision and recall of classes, those with the lowest recall first."
-            classes = sorted(classes, key=lambda each: math.inf if each["recall"] is None else each["recall"])
+            classes = sorted(classes, key=lambda each: (each["recall"] is None, each["recall"]))
         rows = [[names[each["name"]], each["rows"], each["precision"], each["recall"]] for each in classes]
         tables = [table(caption, ["class", "rows", "precision", "recall"], rows, most=SHOWN_CLASSES)]
         if worst:
             head = [self._row_head(), "true", "predicted", "its probability", "probability of the true one"]
-            rows = [[k, names[truth], names[said], p, own] for k, truth, said, p, own in worst]
+            rows = [[k, names[truth], names[predicted], p, own] for k, truth, predicted, p, own in worst]
             tables.append(table("Rows whose true class was given the lowest probability.", head, rows))
-        figures = self._figure("confusion", "Rows by true and predicted class.") + self._figure(
-            "calibration", "How often predictions are right, against the probability they were given."
-        )
-        return Section("On test rows", text, figures, tables)
+        return Section("On test rows", text, self._figures("confusion", "calibration"), tables)
 
     def _row_head(self) -> str:
         return "row of the file" if self.summary["test"]["numbers_of_file"] else "test row"
@@ -347,21 +327,12 @@ class Report:
 
 def _plain(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    for mark in ("\\", "&", "|", "*", "_", "`", "<", "[", "#"):
-        text = text.replace(mark, {"<": "&lt;", "&": "&amp;"}.get(mark, f"\\{mark}"))
+    text = re.sub(r"[\\|*_`\[#]", r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;"))
     return " ".join(text.split())
 
 
 def make_report(
-    model: Any,
-    X: Any = None,
-    y: Any = None,
-    *,
-    title: str | None = None,
-    image_shape: tuple[int, ...] | None = None,
-    code: str | None = None,
-    table: dict[str, Any] | None = None,
-    numbers: Any = None,
+    model: BaseEstimator, X: Array | None = None, y: Array | None = None, *, title: str | None = None, **about: Any
 ) -> Report:
     """A report on a fitted model; with test rows also on how good it is.
 
@@ -381,5 +352,4 @@ def make_report(
     numbers : array of int, optional
         Of each test row the number of its row in that file.
     """
-    summary = summarise(model, X, y, image_shape=image_shape, code=code, table=table, numbers=numbers)
-    return Report(summary, title or f"Report on a {type(model).__name__}")
+    return Report(summarise(model, X, y, **about), title or f"Report on a {type(model).__name__}")

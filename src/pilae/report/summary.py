@@ -1,20 +1,21 @@
 """From a fitted model and rows it has not seen to a plain dict: everything a report says, nothing of how it looks."""
 
-from __future__ import annotations
-
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import NUMPY, to_numpy
+from .._arrays import NUMPY, Array, to_numpy
+from .._base.saveable import KINDS
 from .._data.check import check_X
 from .._data.dask import is_dask
+from .._data.labels import plain_labels
 from .._data.rows import Rows
-from .._data.targets import plain_labels
 from .._engine.moments import Moments
 from .._network import structure
 from .._network.head import LinearHead
@@ -37,6 +38,9 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 LARGEST_PATH = 400
 """Points kept of a width path."""
 
+MOST_POINTS = 1500
+"""Residuals that are drawn, spread over all of them."""
+
 ALIKE = 0.3
 """Mean correlation of neighbouring columns from which rows are taken for images."""
 
@@ -45,14 +49,14 @@ OF_RUNNING = ("verbose", "device", "block_rows")
 
 
 def summarise(
-    model: Any,
-    X: Any = None,
-    y: Any = None,
+    model: BaseEstimator,
+    X: Array | None = None,
+    y: Array | None = None,
     *,
     image_shape: tuple[int, ...] | None = None,
     code: str | None = None,
     table: dict[str, Any] | None = None,
-    numbers: Any = None,
+    numbers: Array | None = None,
 ) -> dict[str, Any]:
     """What is known about a model; with test rows X and targets y also how good it is.
 
@@ -60,7 +64,7 @@ def summarise(
     `numbers` are those of `make_report`.
     """
     check_is_fitted(model)
-    found = {
+    summary = {
         "kind": type(model).__name__,
         "versions": versions(),
         "training": _training(model),
@@ -70,53 +74,42 @@ def summarise(
         "code": code_of(model) if code is None else code,
     }
     if table is not None:
-        found["table"] = table
+        summary["table"] = table
     if X is not None:
         X = X.compute() if is_dask(X) else X
-        first = _first_rows(model, X)
+        first = check_X(X, type(model).__name__, model.fitted_.columns)[0][:MOST_ROWS]
+        first = np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
         if image_shape is None and table is None:
             image_shape = _square(model, first)
-        found["spectrum"] = _spectrum(_features(model, first, 0))
-        found["reconstruction"] = _reconstruction(model, first, image_shape)
+        summary["spectrum"] = _spectrum(_features(model, first, 0))
+        summary["reconstruction"] = _reconstruction(model, first, image_shape)
         if y is not None:
-            found["test"] = _tested(model, X, np.asarray(plain_labels(y)), numbers)
-    return plain(found)
+            summary["test"] = _tested(model, X, np.asarray(plain_labels(y)), numbers)
+    return plain(summary)
 
 
-def _first_rows(model: Any, X: Any) -> np.ndarray:
-    """Enough of the rows, as numbers: of arrays of any library, DataFrames and sparse matrices."""
-    first = check_X(model, X, reset=False)[:MOST_ROWS]
-    return np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
-
-
-def _features(model: Any, X: np.ndarray, depth: int) -> np.ndarray:
+def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
     """What the network makes of rows: the scaled input at depth 0."""
     network = model.network_
     rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
     return to_numpy(network(rows.dense(), depth)).astype(float)
 
 
-def _training(model: Any) -> dict[str, Any]:
+def _training(model: BaseEstimator) -> dict[str, Any]:
     stats = getattr(model, "fit_stats_", {})
-    found = {
-        "rows": stats.get("rows"),
-        "columns": int(model.n_features_in_),
-        "passes": stats.get("passes"),
-        "seconds": stats.get("seconds"),
-        "peak_megabytes": stats.get("peak_megabytes"),
-        "leave_one_out": getattr(model, "loo_score_", None),
-        "stale": bool(getattr(model, "loo_is_stale_", False)),
-    }
+    training = {"rows": stats.get("rows"), "columns": model.n_features_in_}
+    training |= {key: stats.get(key) for key in ("passes", "seconds", "peak_megabytes")}
+    training |= {"leave_one_out": getattr(model, "loo_score_", None), "stale": getattr(model, "loo_is_stale_", False)}
     if hasattr(model, "classes_"):
-        found["classes"] = [str(label) for label in model.classes_.tolist()]
+        training["classes"] = [str(label) for label in model.classes_.tolist()]
     if hasattr(model, "feature_names_in_"):
-        found["names"] = [str(name) for name in model.feature_names_in_]
-    return found
+        training["names"] = [str(name) for name in model.feature_names_in_]
+    return training
 
 
-def _network(model: Any) -> dict[str, Any]:
-    scaling = model.network_.scaling
-    found: dict[str, Any] = {
+def _network(model: BaseEstimator) -> dict[str, Any]:
+    scaling, head = model.network_.scaling, getattr(model, "head_", None)
+    network: dict[str, Any] = {
         "input_scaling": "none" if scaling is None else {"Squash": "asinh"}.get(type(scaling).__name__, "standard"),
         "layers": [
             {
@@ -130,21 +123,20 @@ def _network(model: Any) -> dict[str, Any]:
             for layer in model.layers_
         ],
     }
-    head = getattr(model, "head_", None)
     if isinstance(head, LinearHead):
         hidden = head.hidden
-        found["head"] = {
+        network["head"] = {
             "kind": "ridge" if hidden is None else "SHLN",
             "width": head.width,
             "activation": None if hidden is None else hidden.activation,
-            "direct_links": False if hidden is None else bool(hidden.direct),
+            "direct_links": hidden is not None and hidden.direct,
             "ridge": head.output.ridge,
             "route": head.output.route,
         }
-        found["ridge_path"] = [[float(r), float(e)] for r, e in sorted(head.output.path.items())]
+        network["ridge_path"] = sorted(head.output.path.items())
     elif head is not None:
-        found["head"] = {"kind": type(head.estimator).__name__, "width": None}
-    return found
+        network["head"] = {"kind": type(head.estimator).__name__, "width": None}
+    return network
 
 
 def plain(value: Any) -> Any:
@@ -160,18 +152,18 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _width_path(model: Any) -> dict[str, Any] | None:
+def _width_path(model: BaseEstimator) -> dict[str, Any] | None:
     path = getattr(model, "width_path_", None)
     if path is None or not np.isfinite(path.errors[path.ridge]).all():
         return None
     count = len(path.errors[path.ridge])
     at = np.unique(np.geomspace(1, count, min(count, LARGEST_PATH)).astype(int)) - 1
     return {
-        "columns": (path.first + at).tolist(),
+        "columns": path.first + at,
         "ridge": float(path.ridge),
-        "errors": {f"{r:.1e}": e[at].tolist() for r, e in path.errors.items() if np.isfinite(e).all()},
-        "standard_errors": None if path.standard_errors is None else path.standard_errors[at].tolist(),
-        "chosen": int(model.head_.output.coef.shape[0]),
+        "errors": {f"{r:.1e}": e[at] for r, e in path.errors.items() if np.isfinite(e).all()},
+        "standard_errors": None if path.standard_errors is None else path.standard_errors[at],
+        "chosen": model.head_.output.coef.shape[0],
     }
 
 
@@ -180,25 +172,20 @@ def _spectrum(scaled: np.ndarray) -> dict[str, Any]:
     variance = scaled.var(axis=0)
     if structure.wants_standardising(variance):
         scaled = (scaled - scaled.mean(axis=0)) / np.sqrt(np.where(variance > 0, variance, 1.0))
-    found = SpectrumDisplay.computed(scaled)
-    return {"values": found.values.tolist(), "cutoff": found.cutoff, "rank": found.rank, "rows": len(scaled)}
+    return vars(SpectrumDisplay.computed(scaled)) | {"rows": len(scaled)}
 
 
-def _reconstruction(model: Any, X: np.ndarray, shape: tuple[int, ...] | None) -> dict[str, Any] | None:
+def _reconstruction(model: BaseEstimator, X: np.ndarray, shape: tuple[int, ...] | None) -> dict[str, Any] | None:
     """How much of the (scaled) input a linear map finds in the features of each layer: fitted on one half of the rows,
     judged on the other."""
-    if shape is not None and math.prod(shape) != X.shape[1]:
-        raise ValueError(
-            f"image_shape {tuple(shape)} has {math.prod(shape)} pixels, and rows have {X.shape[1]} columns."
-        )
-    if not model.layers_ or len(X) < 20:
+    n, d = X.shape
+    if shape is not None and math.prod(shape) != d:
+        raise ValueError(f"image_shape {tuple(shape)} has {math.prod(shape)} pixels, and rows have {d} columns.")
+    if not model.layers_ or n < 20:
         return None
-    target = _features(model, X, 0)
-    half = len(X) // 2
-    mean = target[:half].mean(axis=0)
-    total = float(np.sum((target[half:] - mean) ** 2))
+    network, target, half = model.network_, _features(model, X, 0), n // 2
+    total = float(np.sum((target[half:] - target[:half].mean(axis=0)) ** 2))
     layers, pictures = [], []
-    network = model.network_
     for k in range(1, len(model.layers_) + 1):
         H = _features(model, X, k)
         moments = Moments(NUMPY)
@@ -207,14 +194,14 @@ def _reconstruction(model: Any, X: np.ndarray, shape: tuple[int, ...] | None) ->
         back = H[half:] @ W_d + b
         layers.append({"layer": k, "error": float(np.sum((back - target[half:]) ** 2)) / total if total > 0 else 0.0})
         if shape is not None:
-            shown = network.space.asarray(back[:PICTURES], network.dtype)
-            shown = to_numpy(network.undo(shown))
-            pictures.append(shown.reshape(-1, *shape).tolist())
-    originals = None if shape is None else X[half : half + PICTURES].reshape(-1, *shape).tolist()
-    return {"layers": layers, "originals": originals, "pictures": pictures if shape is not None else None}
+            shown = network.undo(network.space.asarray(back[:PICTURES], network.dtype))
+            pictures.append(to_numpy(shown).reshape(-1, *shape))
+    if shape is None:
+        return {"layers": layers, "originals": None, "pictures": None}
+    return {"layers": layers, "originals": X[half : half + PICTURES].reshape(-1, *shape), "pictures": pictures}
 
 
-def _square(model: Any, X: np.ndarray) -> tuple[int, int] | None:
+def _square(model: BaseEstimator, X: np.ndarray) -> tuple[int, int] | None:
     """The shape of rows that look like square images: unnamed columns, of which neighbours are alike."""
     side = math.isqrt(X.shape[1])
     if side * side != X.shape[1] or side < 8 or hasattr(model, "feature_names_in_"):
@@ -228,52 +215,51 @@ def _square(model: Any, X: np.ndarray) -> tuple[int, int] | None:
     return (side, side) if pairs.size and pairs.mean() > ALIKE else None
 
 
-def _tested(model: Any, X: Any, y: np.ndarray, numbers: Any) -> dict[str, Any]:
+def _tested(model: BaseEstimator, X: Array, y: np.ndarray, numbers: Array | None) -> dict[str, Any]:
     if numbers is not None and len(numbers) != len(y):
         raise ValueError(f"There are {len(numbers)} row numbers for {len(y)} test rows.")
-    found: dict[str, Any] = {"rows": len(y), "numbers_of_file": numbers is not None}
-    names = np.arange(len(y)) if numbers is None else np.asarray(numbers)
-    if hasattr(model, "classes_"):
-        if model.multilabel_:
-            return found | {"score": float(model.score(X, y))}
-        return found | _tested_classes(model, X, y.reshape(-1), names)
+    tested = {"rows": len(y), "numbers_of_file": numbers is not None}
+    numbers = np.arange(len(y)) if numbers is None else np.asarray(numbers)
+    if not hasattr(model, "classes_"):
+        return tested | _tested_numbers(model, X, y, numbers)
+    if model.multilabel_:
+        return tested | {"score": model.score(X, y)}
+    return tested | _tested_classes(model, X, y.reshape(-1), numbers)
+
+
+def _tested_numbers(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.ndarray) -> dict[str, Any]:
     predicted = to_numpy(model.predict(X))
     y = y.reshape(predicted.shape).astype(float)
-    found["score"] = float(r2_score(y, predicted)) if len(y) > 1 else None  # it compares with the mean of the rows
-    if predicted.ndim == 1:
-        residual = y - predicted
-        worst = np.argsort(-np.abs(residual))[:WORST]
-        found |= {
-            "r2": found["score"],
-            "mean_absolute_error": float(mean_absolute_error(y, predicted)),
-            "points": _points(predicted, residual),
-            "worst": [[int(names[k]), float(y[k]), float(predicted[k])] for k in worst],
-        }
-        if isinstance(model.head_, LinearHead):
-            coverage = []
-            for wanted in COVERAGES:
-                ends = to_numpy(model.predict_interval(X, wanted))
-                coverage.append([wanted, float(np.mean((y >= ends[:, 0]) & (y <= ends[:, 1])))])
-            found["coverage"] = coverage
-    return found
+    score = r2_score(y, predicted) if len(y) > 1 else None  # it compares with the mean of the rows
+    if predicted.ndim > 1:
+        return {"score": score}
+    residual = y - predicted
+    worst = np.argsort(-np.abs(residual))[:WORST]
+    spread = np.linspace(0, len(y) - 1, min(len(y), MOST_POINTS)).astype(int)
+    tested = {
+        "score": score,
+        "r2": score,
+        "mean_absolute_error": mean_absolute_error(y, predicted),
+        "points": np.stack([predicted, residual], axis=1)[spread],
+        "worst": list(zip(numbers[worst], y[worst], predicted[worst], strict=True)),
+    }
+    if isinstance(model.head_, LinearHead):
+        ends = [(wanted, *to_numpy(model.predict_interval(X, wanted)).T) for wanted in COVERAGES]
+        tested["coverage"] = [[wanted, np.mean((y >= low) & (y <= high))] for wanted, low, high in ends]
+    return tested
 
 
 def short_names(names: list[str], most: int) -> dict[str, str]:
     """Name to a name of at most `most` characters: cut in the middle, and numbered where different names would look the
     same."""
     plain = {name: " ".join(name.split()) for name in names}
-    found = {name: name for name in names if plain[name] == name and len(name) <= most}
-    taken = set(found)
-    for name in names:
-        if name in found:
-            continue
-        short, number = _cut(plain[name], most, ""), 1
-        while short in taken:
-            number += 1
-            short = _cut(plain[name], most, f" ({number})")
-        found[name] = short
-        taken.add(short)
-    return found
+    short = {name: name for name in names if plain[name] == name and len(name) <= most}
+    taken = set(short)
+    for name in [name for name in plain if name not in short]:
+        numbered = (_cut(plain[name], most, f" ({k})" if k > 1 else "") for k in itertools.count(1))
+        short[name] = next(each for each in numbered if each not in taken)
+        taken.add(short[name])
+    return short
 
 
 def _cut(name: str, most: int, ending: str) -> str:
@@ -284,13 +270,7 @@ def _cut(name: str, most: int, ending: str) -> str:
     return f"{name[: room - 1 - tail]}…{name[len(name) - tail :]}{ending}"
 
 
-def _points(a: np.ndarray, b: np.ndarray, most: int = 1500) -> list[list[float]]:
-    """Pairs to draw, spread over all of them."""
-    at = np.linspace(0, len(a) - 1, min(len(a), most)).astype(int)
-    return [[float(u), float(v)] for u, v in zip(a[at], b[at], strict=True)]
-
-
-def _tested_classes(model: Any, X: Any, y: np.ndarray, names: np.ndarray) -> dict[str, Any]:
+def _tested_classes(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.ndarray) -> dict[str, Any]:
     classes = model.classes_
     P = to_numpy(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
     predicted = to_numpy(model.predict(X)) if P is None else classes[P.argmax(axis=1)]
@@ -298,44 +278,34 @@ def _tested_classes(model: Any, X: Any, y: np.ndarray, names: np.ndarray) -> dic
     matrix = np.zeros((len(classes), len(classes)), dtype=int)
     if known.any():
         matrix += confusion_matrix(y[known], predicted[known], labels=classes)
-    found = {
-        "score": float(np.mean(predicted == y)),
-        "confusion": matrix.tolist() if len(classes) <= MOST_CLASSES else None,
-        "classes": [
-            {
-                "name": str(label),
-                "rows": int(matrix[k].sum()),
-                "precision": _share(matrix[k, k], matrix[:, k].sum()),
-                "recall": _share(matrix[k, k], matrix[k].sum()),
-            }
-            for k, label in enumerate(classes.tolist())
-        ],
+    rows, right = matrix.sum(axis=1), np.diag(matrix)
+    with np.errstate(invalid="ignore"):  # a class that no row has, or that none is taken for
+        precision, recall = right / matrix.sum(axis=0), right / rows
+    names = [str(label) for label in classes.tolist()]
+    of_class = zip(names, rows, precision, recall, strict=True)
+    tested = {
+        "score": np.mean(predicted == y),
+        "confusion": matrix if len(classes) <= MOST_CLASSES else None,
+        "classes": [dict(zip(("name", "rows", "precision", "recall"), each, strict=True)) for each in of_class],
     }
     if P is None:
-        return found
+        return tested
     number = {label: k for k, label in enumerate(classes.tolist())}
     own = np.array([P[k, number[label]] if label in number else 0.0 for k, label in enumerate(y.tolist())])
     bins = CalibrationDisplay.computed(y, P, classes)
     worst = np.argsort(own)[:WORST]
-    return found | {
-        "log_loss": float(-np.mean(np.log(np.maximum(own, 1e-15)))),
+    return tested | {
+        "log_loss": -np.mean(np.log(np.maximum(own, 1e-15))),
         "calibration": {"confidence": bins.confidence, "accuracy": bins.accuracy, "error": bins.error},
-        "worst": [[int(names[k]), str(y[k]), str(predicted[k]), float(P[k].max()), float(own[k])] for k in worst],
+        "worst": [[numbers[k], str(y[k]), str(predicted[k]), P[k].max(), own[k]] for k in worst],
     }
 
 
-def _share(part: int, whole: int) -> float | None:
-    return float(part / whole) if whole else None
-
-
-def code_of(model: Any) -> str:
+def code_of(model: BaseEstimator) -> str:
     """Python that builds the same estimator and fits it."""
-    name = type(model).__name__
-    changed = {}
-    for key, default in type(model)().get_params(deep=False).items():
-        value = getattr(model, key)
-        if key not in OF_RUNNING and repr(value) != repr(default):
-            changed[key] = value
-    arguments = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+    name, defaults = type(model).__name__, type(model)().get_params(deep=False)
+    values = {key: getattr(model, key) for key in defaults if key not in OF_RUNNING}
+    changed = [f"{key}={value!r}" for key, value in values.items() if repr(value) != repr(defaults[key])]
     target = "X, y" if hasattr(model, "head_") or getattr(model, "search_", []) else "X"
-    return f"from pilae import {name}\n\nmodel = {name}({arguments}).fit({target})"
+    names = {name} | {type(value).__name__ for value in values.values() if type(value).__name__ in KINDS}
+    return f"from pilae import {', '.join(sorted(names))}\n\nmodel = {name}({', '.join(changed)}).fit({target})"

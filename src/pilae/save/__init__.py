@@ -5,9 +5,8 @@ numbers of arrays, and of objects named by the classes that `saveable` has liste
 scikit-learn estimator holds (a head, a table encoder) is a member written by skops, whose types are checked by name.
 """
 
-from __future__ import annotations
-
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -63,7 +62,7 @@ class SaveMixin:
         save(self, path, statistics=statistics)
 
 
-def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict[str, Any] | None = None) -> None:
+def save(model: SaveMixin, path: str | os.PathLike, *, statistics: bool = True, extra: dict | None = None) -> None:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
     check_is_fitted(model)
     model._settle()
@@ -87,14 +86,14 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
     with whole_file(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("header.json", text, zipfile.ZIP_DEFLATED)
         archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
-        for name, write in writer.members.items():
+        for name, parts in writer.members.items():
             info = zipfile.ZipInfo(name)  # arrays are stored as they are: weights are noise; what skops writes is text
             info.compress_type = zipfile.ZIP_STORED if name.endswith(".npy") else zipfile.ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as member:
-                write(member)
+                member.writelines(parts)
 
 
-def check_saveable(value: Any, place: str) -> None:
+def check_saveable(value: object, place: str) -> None:
     """Raises what `save` would."""
     Writer(()).encode(value, place)
 
@@ -125,12 +124,12 @@ def load(path: str | os.PathLike) -> Any:
     >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
     True
     """
-    held = load_all(path)
-    if "table" not in held:
-        return held["model"]
+    parts = load_all(path)
+    if "table" not in parts:
+        return parts["model"]
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([("table", held["table"]), ("model", held["model"])])
+    return Pipeline([("table", parts["table"]), ("model", parts["model"])])
 
 
 def load_all(path: str | os.PathLike) -> dict[str, Any]:
@@ -139,24 +138,23 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
         header = header_of(archive, path)
         reader = Reader(archive, header, path)
         with damage(path):
-            held = {name: reader.decode(value) for name, value in header["tree"].items()}
-            model, table = held["model"], held.get("table")
-            if not isinstance(model, SaveMixin) or not 0 < model.n_features_in_ <= MOST_COLUMNS:  # type: ignore[attr-defined]
+            parts = {name: reader.decode(value) for name, value in header["tree"].items()}
+            kinds = {"model": SaveMixin, "table": KINDS.get("Encoder", ())}
+            if not all(isinstance(part, kinds[name]) for name, part in parts.items()):
                 raise damaged(path)
-            if set(held) - {"model", "table"} or ("table" in held and not isinstance(table, KINDS["Encoder"])):
+            if not 0 < parts["model"].n_features_in_ <= MOST_COLUMNS:
                 raise damaged(path)
             with np.errstate(all="ignore"):
-                model._check_loaded()
-                if table is not None:
-                    table._check_loaded()
-            written, here = str(header["versions"]["scikit-learn"]), sklearn.__version__
-        if reader.estimators and written.split(".")[:2] != here.split(".")[:2]:
+                for part in parts.values():
+                    part._check_loaded()
+            their_version, our_version = str(header["versions"]["scikit-learn"]), sklearn.__version__
+        if reader.estimators and their_version.split(".")[:2] != our_version.split(".")[:2]:
             warn(
-                f"{os.fspath(path)!r} holds {' and '.join(sorted(reader.estimators))} of scikit-learn {written}, and "
-                f"this is {here}: what another version wrote may fail or predict otherwise. Install "
-                f"scikit-learn=={written}, or fit the model again."
+                f"{os.fspath(path)!r} holds {' and '.join(sorted(reader.estimators))} of scikit-learn {their_version}, "
+                f"and this is {our_version}: what another version wrote may fail or predict otherwise. Install "
+                f"scikit-learn=={their_version}, or fit the model again."
             )
-        return held
+        return parts
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
@@ -177,8 +175,14 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Of Python, pilae and the packages a file was written with, those that are installed."""
     pilae = importlib.import_module(__package__.split(".")[0])  # it may be run from a folder, without being installed
-    found = {"python": platform.python_version(), "pilae": pilae.__version__}
+    return {"python": platform.python_version(), "pilae": pilae.__version__, **_installed()}
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
+    """Versions of packages: reading what is installed takes longer than writing a small model."""
+    installed = {}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            installed[package] = version(package)
+    return installed

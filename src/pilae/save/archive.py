@@ -1,7 +1,5 @@
 """The archive of a model file: what is opened, how much it may unpack to, and the one error."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -10,8 +8,9 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-FORMAT = 2
-"""Goes up when a file of today could not be read by the code of yesterday. 2: the header has a checksum."""
+FORMAT = 3
+"""Goes up when the code of yesterday could not read a file of today, or the other way round. 3: what was fitted is
+one value."""
 
 HEADER_BYTES = 2**24
 """A header is not larger than this: a name for each of 100,000 columns is a third of it."""
@@ -43,9 +42,7 @@ def opened(path: str | os.PathLike) -> Iterator[zipfile.ZipFile]:
             archive = zipfile.ZipFile(file)
             check_archive(archive, os.fstat(file.fileno()).st_size)
         except Exception as error:  # zipfile raises many classes on archives that are none
-            raise ModelFileError(
-                f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged."
-            ) from error
+            raise unreadable(path) from error
         with archive:
             yield archive
 
@@ -69,6 +66,10 @@ def bytes_of(archive: zipfile.ZipFile, name: str, most: int | None = None) -> by
         return member.read(size)
 
 
+def unreadable(path: str | os.PathLike) -> ModelFileError:
+    return ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.")
+
+
 def damaged(path: str | os.PathLike) -> ModelFileError:
     return ModelFileError(f"{os.fspath(path)!r} is damaged: what it says about itself makes no sense.")
 
@@ -88,18 +89,24 @@ def header_of(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, An
     try:
         text = bytes_of(archive, "header.json", HEADER_BYTES)
         header = json.loads(text)
-        wrong = header["file"] != "pilae"
-        written = int(header["format"])
-        checked = written < 2 or bytes_of(archive, "header.sha256", 64).decode() == hashlib.sha256(text).hexdigest()
+        ours = header["file"] == "pilae"
+        version = int(header["format"])
+        intact = version < 2 or bytes_of(archive, "header.sha256", 64).decode() == hashlib.sha256(text).hexdigest()
     except Exception as error:  # as many classes as there are ways to be damaged
-        raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved, or it is damaged.") from error
-    if wrong or written < 1:
+        raise unreadable(path) from error
+    if not ours or version < 1:
         raise ModelFileError(f"{os.fspath(path)!r} is not a model that pilae has saved.")
-    if written <= FORMAT and not checked:
+    if version <= FORMAT and not intact:
         raise ModelFileError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
-    if written > FORMAT:
+    if version < FORMAT:
+        writer = str(header.get("versions", {}).get("pilae", "of an earlier day"))
         raise ModelFileError(
-            f"{os.fspath(path)!r} was written by a later pilae, in format {written}, "
-            f"and this version reads formats up to {FORMAT}: update pilae to load it."
+            f"{os.fspath(path)!r} was written by pilae {writer}, in format {version}, and this version reads format "
+            f"{FORMAT}: load it with the version that wrote it, or fit the model again with this one."
+        )
+    if version > FORMAT:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} was written by a later pilae, in format {version}, "
+            f"and this version reads format {FORMAT}: update pilae to load it."
         )
     return header

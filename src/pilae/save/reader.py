@@ -1,25 +1,21 @@
 """The way back: a JSON tree, arrays and bytes as objects."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import io
 import os
-import warnings
 import zipfile
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import InconsistentVersionWarning
 
 from .._arrays import NUMPY
 from .._arrays.npy import claimed_array
 from .._base.saveable import KINDS
 from .archive import ModelFileError, bytes_of, damaged
-from .estimators import TRUSTED, check_estimator, need_skops
+from .estimators import estimator_of
 
 MOST_MENTIONS = 100
 """Times that a header may name one object: each is worked through."""
@@ -33,9 +29,9 @@ class Reader:
 
     def __init__(self, archive: zipfile.ZipFile, header: dict[str, Any], path: str | os.PathLike) -> None:
         self.archive, self.header, self.path = archive, header, os.fspath(path)
-        self._made: dict[int, Any] = {}
+        self._made: dict[int, object] = {}
         self._read: set[str] = set()
-        self._asked: Counter[int] = Counter()
+        self._mentions: Counter[int] = Counter()
         self.estimators: set[str] = set()
         """Kinds of what skops has read."""
 
@@ -49,17 +45,14 @@ class Reader:
             return NUMPY
         if key == "tuple":
             return tuple(self.decode(item) for item in content)
-        return self._object(content)
+        self._mentions[content] += 1
+        if content < 0 or self._mentions[content] > MOST_MENTIONS:
+            raise IndexError(content)
+        if content not in self._made:
+            self._made[content] = self._object(self.header["objects"][content])
+        return self._made[content]
 
-    def _object(self, number: int) -> Any:
-        self._asked[number] += 1
-        if number < 0 or self._asked[number] > MOST_MENTIONS:
-            raise IndexError(number)
-        if number not in self._made:
-            self._made[number] = self._decoded(self.header["objects"][number])
-        return self._made[number]
-
-    def _decoded(self, value: dict[str, Any]) -> Any:
+    def _object(self, value: dict[str, Any]) -> Any:
         [(key, content), *_] = value.items()
         if key == "list":
             return [self.decode(item) for item in content]
@@ -75,7 +68,9 @@ class Reader:
             array[:] = [self.decode(item) for item in content]
             return array.reshape(value["shape"])
         if key == "skops":
-            return self._estimator(self._member(content))
+            estimator = estimator_of(self._member(content), self.path)
+            self.estimators.add(type(estimator).__name__)
+            return estimator
         return self._restored(content, value["fields"])
 
     def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
@@ -87,27 +82,12 @@ class Reader:
                 f"{self.path!r} was written by pilae {self.header['versions']['pilae']} and holds a {kind!r}, which "
                 "this version does not know: load it with that version, or fit the model again with this one."
             )
-        found = {name: self.decode(item) for name, item in fields.items()}
+        restored = {name: self.decode(item) for name, item in fields.items()}
         if hasattr(cls, "_fields"):
-            return cls(**found)
+            return cls(**restored)
         # parameters that came after the file was written have their defaults
         made = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
-        made.__dict__.update(found)
-        return made
-
-    def _estimator(self, data: bytes) -> Any:
-        skops = need_skops(f"{self.path!r}")
-        check_estimator(data)
-        unknown = set(skops.get_untrusted_types(data=data))
-        if unknown - set(TRUSTED):
-            raise ModelFileError(
-                f"{self.path!r} holds a {sorted(unknown - set(TRUSTED))[0]}, which is not among the types that are "
-                "safe to load: nothing was loaded."
-            )
-        with warnings.catch_warnings():  # `load` says in one sentence what scikit-learn says for every part
-            warnings.simplefilter("ignore", InconsistentVersionWarning)
-            made = skops.loads(data, trusted=sorted(unknown))
-        self.estimators.add(type(made).__name__)
+        made.__dict__.update(restored)
         return made
 
     def _member(self, name: str) -> bytes:
@@ -129,5 +109,4 @@ def _array_of(data: bytes) -> np.ndarray:
     shape, fortran, dtype = claimed_array(file, len(data))
     if dtype.kind not in "biufUSmM":
         raise ValueError(f"an array has dtype {dtype}")
-    order: Any = "F" if fortran else "C"
-    return np.ndarray(shape, dtype, data, file.tell(), order=order).copy(order=order)
+    return np.ndarray(shape, dtype, data, file.tell(), order="F" if fortran else "C").copy(order="K")

@@ -1,7 +1,6 @@
 """From leave-one-out outputs to probabilities and intervals."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .._arrays import Array, dtype_name, expit, namespace, space_of
 from .._base.saveable import saveable
-from .._engine.loo import Scored
+from .scores import Scored
 
 MAPPED_ROWS, MAPPED_CLASSES = 100, 30
 """Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
@@ -36,13 +35,14 @@ class Calibration:
     weights: np.ndarray | None = None
     bias: np.ndarray | None = None
 
-    def __call__(self, scores: Array, multilabel: bool) -> Array:
+    def of_labels(self, scores: Array) -> Array:
+        """The probability of each label by itself."""
+        return expit(self.temperature * (2 * _bounded(scores) - 1))
+
+    def of_classes(self, scores: Array) -> Array:
+        """Probabilities of classes, which add up to 1."""
+        scores = _bounded(scores)
         xp, space = namespace(scores), space_of(scores)
-        size = xp.max(xp.abs(scores), axis=1, keepdims=True)
-        if bool(xp.any(size > LARGEST_SCORE)):
-            scores = xp.where(size > LARGEST_SCORE, scores / xp.clip(size, min=1.0) * LARGEST_SCORE, scores)
-        if multilabel:
-            return expit(self.temperature * (2 * scores - 1))
         logits = self.temperature * scores
         if self.weights is None:
             return _softmax(logits)
@@ -60,15 +60,29 @@ class Calibration:
         return (1.0 - share) * P + share * plain
 
 
-def fit_calibration(loo: Scored, multilabel: bool) -> Calibration:
+def _bounded(scores: Array) -> Array:
+    """Outputs no larger than LARGEST_SCORE."""
+    xp = namespace(scores)
+    size = xp.max(xp.abs(scores), axis=1, keepdims=True)
+    if not bool(xp.any(size > LARGEST_SCORE)):
+        return scores
+    return xp.where(size > LARGEST_SCORE, scores / xp.clip(size, min=1.0) * LARGEST_SCORE, scores)
+
+
+def label_calibration(loo: Scored) -> Calibration:
+    """One temperature for all labels."""
+    z, out, w = loo.targets, loo.outputs, loo.weight / loo.weight.sum()
+    margin = (2 * z - 1) * (2 * out - 1)
+    return Calibration(_root(lambda t: float(-w @ np.sum(margin * scipy.special.expit(-t * margin), axis=1))))
+
+
+def class_calibration(loo: Scored) -> Calibration:
     """A temperature, or a multinomial logistic map where that has the lower log-loss on held-out rows.
 
     Both are fitted on leave-one-out outputs. The map is tried where every class has rows enough; held out is one half
     of the rows after the other.
     """
-    t = fit_temperature(loo, multilabel)
-    if multilabel:
-        return Calibration(t)
+    t = class_temperature(loo)
     there = loo.weight > 0
     codes = np.argmax(loo.targets, axis=1)
     counts = np.bincount(codes[there], minlength=loo.targets.shape[1])
@@ -78,10 +92,10 @@ def fit_calibration(loo: Scored, multilabel: bool) -> Calibration:
     gain = 0.0
     for part in (half, ~half):
         fitted = Scored(*(column[part] for column in loo))
-        plain, mapped = Calibration(fit_temperature(fitted, False)), _fit_map(fitted, codes[part])
+        plain, mapped = Calibration(class_temperature(fitted)), _fit_map(fitted, codes[part])
         rest, rows = loo.outputs[~part], np.arange(len(codes))[~part]
-        ratio = np.log(_of_class(mapped(rest, False), codes[rows])) - np.log(_of_class(plain(rest, False), codes[rows]))
-        gain += float(loo.weight[rows] @ ratio)
+        mapped_log, plain_log = (np.log(_of_class(by.of_classes(rest), codes[rows])) for by in (mapped, plain))
+        gain += float(loo.weight[rows] @ (mapped_log - plain_log))
     return _fit_map(loo, codes) if gain > 0 else Calibration(t)
 
 
@@ -90,7 +104,7 @@ def _of_class(P: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def _fit_map(loo: Scored, codes: np.ndarray) -> Calibration:
-    t = fit_temperature(loo, False)
+    t = class_temperature(loo)
     weight = loo.weight / loo.weight.mean()  # only ratios matter
     model = LogisticRegression(max_iter=200, solver="newton-cholesky").fit(t * loo.outputs, codes, sample_weight=weight)
     A, b = model.coef_.T, model.intercept_
@@ -107,30 +121,25 @@ def _softmax(logits: Array) -> Array:
 
 def log_losses(loo: Scored) -> np.ndarray:
     """Of each scored row, the log-loss of its leave-one-out probabilities at the best temperature."""
-    logits = fit_temperature(loo, False, tolerance=1e-4) * loo.outputs
+    logits = class_temperature(loo, tolerance=1e-4) * loo.outputs
     return logsumexp(logits, axis=1) - np.sum(logits * loo.targets, axis=1)
 
 
-def fit_temperature(loo: Scored, multilabel: bool, tolerance: float = 1e-12) -> float:
-    """The factor t on the outputs that gives the lowest log-loss on the leave-one-out outputs.
+def class_temperature(loo: Scored, tolerance: float = 1e-12) -> float:
+    """The factor t on the outputs that gives softmax(t s) the lowest log-loss on the leave-one-out outputs."""
+    z, out, w = loo.targets, loo.outputs, loo.weight / loo.weight.sum()
+    return _root(lambda t: float(w @ np.sum((softmax(t * out, axis=1) - z) * out, axis=1)), tolerance)
 
-    The log-loss is convex in t, so t is where its derivative changes sign: found to full accuracy, unlike a minimum.
-    """
-    out, z, w = loo.outputs, loo.targets, loo.weight / loo.weight.sum()
 
-    def slope(log_t: float) -> float:
-        t = float(np.exp(log_t))
-        if multilabel:
-            margin = (2 * z - 1) * (2 * out - 1)
-            return float(-w @ np.sum(margin * scipy.special.expit(-t * margin), axis=1))
-        return float(w @ np.sum((softmax(t * out, axis=1) - z) * out, axis=1))
-
+def _root(slope: Callable[[float], float], tolerance: float = 1e-12) -> float:
+    """Where the derivative of the log-loss, which is convex in t, changes sign: found to full accuracy, unlike a
+    minimum."""
     low, high = -3.0, 6.0
-    if slope(low) >= 0:
+    if slope(float(np.exp(low))) >= 0:
         return float(np.exp(low))
-    if slope(high) <= 0:
+    if slope(float(np.exp(high))) <= 0:
         return float(np.exp(high))
-    return float(np.exp(brentq(slope, low, high, xtol=tolerance)))
+    return float(np.exp(brentq(lambda log_t: slope(float(np.exp(log_t))), low, high, xtol=tolerance)))
 
 
 def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:

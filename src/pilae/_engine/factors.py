@@ -1,0 +1,72 @@
+"""Factors of G + lambda I for many ridges lambda, from one Gram."""
+
+import numpy as np
+
+from .._arrays import Array, namespace, solve_triangular
+from .linalg import eigen_nonnegative, ridge_factor
+
+EIGEN_WIDTH = 700
+"""Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
+
+
+class Factor:
+    """(G + lambda I) factorised for one ridge: q = L^-1 f for rows, and the solution."""
+
+    def __init__(self, c: Array, *, L: Array = None, V: Array = None, root: Array = None) -> None:
+        self.c, self.L, self.V, self.root = c, L, V, root
+        self._like: tuple[Array, Array] = L, c
+
+    def like(self, F: Array) -> tuple[Array, Array]:
+        """(L, c) in the dtype of F: rows that came in float32 are scored in float32."""
+        if self._like[0].dtype != F.dtype:
+            xp = namespace(F)
+            self._like = xp.astype(self.L, F.dtype), xp.astype(self.c, F.dtype)
+        return self._like
+
+    def whiten(self, F: Array) -> Array:
+        """Rows q_i = L^-1 f_i of a Cholesky factor."""
+        return solve_triangular(self.like(F)[0], F.mT).mT
+
+    def coefficients(self) -> Array:
+        if self.V is None:
+            return solve_triangular(self.L, self.c, transposed=True)
+        return self.V @ (self.c / self.root[:, None])
+
+
+class RidgeFactors:
+    """Factors of G + ridge * W * I for any number of ridges.
+
+    `route` records how the last one was found: "eigh" for narrow layers, "cholesky" for wide ones, and "eigh
+    (not positive definite)" where the ridge does not lift G above its rounding, so that there is no Cholesky factor.
+    """
+
+    def __init__(self, G: Array, C: Array, weight: float, *, nested: bool = False) -> None:
+        self.G, self.C, self.weight = G, C, weight
+        self._eigen: tuple[Array, Array, Array, float] | None = None
+        self.route = "cholesky"
+        self._last: tuple[float, Factor] | None = None
+        if G.shape[0] <= EIGEN_WIDTH and not nested:
+            self._decompose("eigh")
+
+    def _decompose(self, route: str) -> None:
+        values, V, floor = eigen_nonnegative(self.G)
+        self._eigen, self.route = (values, V, V.mT @ self.C, floor), route
+
+    def at(self, ridge: float) -> Factor:
+        lam = ridge * self.weight
+        if self._eigen is None:
+            if self._last is not None and self._last[0] == ridge:
+                return self._last[1]
+            self._last = None  # two at once would be too much to hold
+            L = ridge_factor(self.G, lam)
+            if L is not None:
+                self._last = ridge, Factor(solve_triangular(L, self.C), L=L)
+                return self._last[1]
+            self._decompose("eigh (not positive definite)")
+        assert self._eigen is not None
+        xp = namespace(self.G)
+        values, V, rotated, floor = self._eigen
+        lifted = values + lam
+        # a ridge of zero, or one below rounding, leaves directions without variance alone instead of dividing by noise
+        root = xp.where(lifted > floor, xp.sqrt(lifted), xp.full_like(lifted, np.inf))
+        return Factor(rotated / root[:, None], V=V, root=root)

@@ -1,0 +1,136 @@
+"""Branches of image features: one or two patch layers, pooled over a grid; and images in blocks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array, Space, namespace
+from .._arrays.threads import sharing
+from .._base.saveable import saveable
+from .._data.check import check_pixels
+from .._data.rows import BLOCK_BYTES
+from .patches import PatchLayer, Shape, shape_of
+
+TINY = 1e-6
+"""Pooled responses below this are rounding: a column that is zero but for them must not be standardised."""
+
+
+@saveable
+@dataclass
+class Branch:
+    """One or two patch layers, then pooling over a grid."""
+
+    layers: list[PatchLayer]
+    shape: Shape
+    grid: tuple[int, int]
+    pooling: str
+    power: float
+    mirror: bool
+
+    @property
+    def width(self) -> int:
+        return self.grid[0] * self.grid[1] * self.layers[-1].width
+
+    def maps(self, X: Array) -> Array:
+        """What the last layer sees of images: themselves, or the halved maps of the layer below."""
+        for layer in self.layers[:-1]:
+            X = halved(layer(X), *layer.positions(shape_of(X)))
+        return X
+
+    def __call__(self, X: Array) -> Array:
+        """Features of images n x h x w x c."""
+        F = self._pooled(X)
+        if self.mirror:
+            F = (F + self._pooled(namespace(X).flip(X, axis=2))) / 2.0
+        return F
+
+    def _pooled(self, X: Array) -> Array:
+        maps = self.maps(X)
+        H = self.layers[-1](maps)
+        xp = namespace(H)
+        rows, columns = self.layers[-1].positions(shape_of(maps))
+        whole = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
+        over = xp.max if self.pooling == "max" else xp.mean
+        cells = [
+            over(whole[:, a:b, c:d, :], axis=(1, 2))
+            for a, b in cells_of(rows, self.grid[0])
+            for c, d in cells_of(columns, self.grid[1])
+        ]
+        F = xp.stack(cells, axis=1)
+        F *= xp.astype(F > TINY, F.dtype)
+        if self.power == 0.5:
+            F = np.sqrt(F, out=F) if isinstance(F, np.ndarray) else xp.sqrt(F)
+        elif self.power != 1:
+            F = F**self.power
+        return xp.reshape(F, (int(F.shape[0]), -1))
+
+
+def halved(H: Array, rows: int, columns: int) -> Array:
+    """Averages of two by two positions, n x rows/2 x columns/2 x p; the last of an odd number is left out."""
+    xp = namespace(H)
+    H = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
+    if rows < 2 or columns < 2:
+        return H
+    r, c = 2 * (rows // 2), 2 * (columns // 2)
+    return (H[:, 0:r:2, 0:c:2, :] + H[:, 1:r:2, 0:c:2, :] + H[:, 0:r:2, 1:c:2, :] + H[:, 1:r:2, 1:c:2, :]) / 4.0
+
+
+def cells_of(positions: int, cells: int) -> list[tuple[int, int]]:
+    """Where each cell begins and ends: all positions are covered, by as equal cells as can be."""
+    return [((k * positions) // cells, -((-(k + 1) * positions) // cells)) for k in range(cells)]
+
+
+def averages(rows: int, columns: int, grid: tuple[int, int]) -> np.ndarray:
+    """The matrix that takes positions to cell averages."""
+    M = np.zeros((grid[0] * grid[1], rows, columns))
+    for k, (a, b) in enumerate(cells_of(rows, grid[0])):
+        for m, (c, d) in enumerate(cells_of(columns, grid[1])):
+            M[k * grid[1] + m, a:b, c:d] = 1.0 / ((b - a) * (d - c))
+    return M.reshape(len(M), -1)
+
+
+class Images:
+    """Rows of numbers as images, made float where they are wanted, a block at a time."""
+
+    def __init__(self, X: Array, shape: Shape, space: Space, dtype: str) -> None:
+        self.X, self.image, self.space, self.dtype_name = X, shape, space, dtype
+        self.shape = (int(X.shape[0]), *shape)
+
+    def __getitem__(self, part: tuple) -> Array:
+        X = self.X[part[0], :]
+        check_pixels(X, self.dtype_name)
+        X = self.space.asarray(X, self.dtype_name)
+        return self.space.xp.reshape(X, (int(X.shape[0]), *self.image))
+
+
+def features_of_images(branches: list[Branch], images: Any, block_rows: int | str, space: Space) -> Array:
+    """Features of all branches, one beside the other."""
+    xp = space.xp
+
+    def of(X: Array) -> Array:
+        parts = [branch(X) for branch in branches]
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+    return blockwise(of, images, [layer for branch in branches for layer in branch.layers], space, block_rows)
+
+
+def blockwise(f: Any, images: Any, layers: list[PatchLayer], space: Space, block_rows: int | str = "auto") -> Array:
+    """f of the images, some at a time: as many as keep patches and responses of every layer within some megabytes."""
+    n, h, w, _ = (int(size) for size in images.shape)
+    widest = max(max(layer.width, layer.size[0] * layer.size[1] * layer.channels) for layer in layers)
+    step = max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * widest))
+    step = step if block_rows == "auto" else int(block_rows)
+    out: Array = None
+    parts = []
+    for start in range(0, n, step):
+        block = images[start : min(start + step, n), ...]
+        with sharing(block):
+            part = f(block)
+        if isinstance(part, np.ndarray):  # written in place: no second copy of the result
+            if out is None:
+                out = np.empty((n, *part.shape[1:]), part.dtype)
+            out[start : start + len(part)] = part
+        else:
+            parts.append(part)
+    return out if out is not None else space.xp.concat(parts, axis=0)

@@ -1,0 +1,175 @@
+"""The choice of image features by leave-one-out, and building them."""
+
+import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from .._arrays import Array, Space, dtype_name, space_of
+from .._base.progress import Progress
+from .._base.saveable import saveable
+from .._data.rows import Rows
+from .._data.targets import Encoding, read_labels, read_numbers
+from .._network.branches import Branch, blockwise, features_of_images, halved
+from .._network.fit_output import HeadInput, OutputSpec, fit_output
+from .._network.network import FeatureCache
+from .._network.patches import PatchSpec, Stage, first_of, fit_patches, shape_of
+from .search import Judged, Search
+
+PATCH_IMAGES = 4000
+"""Images that patches are taken from, at most."""
+
+SEARCH_IMAGES = 6000
+SEARCH_FEATURES = 2400
+"""How many images, and columns, candidates are compared with."""
+
+MOST_FILTERS = 400
+"""Of each patch size, where their number is not given."""
+
+MAP_BYTES = 2**28
+"""Most that is held of a first layer's maps while the second one is fitted (they are a quarter of the positions)."""
+
+WORTH = 0.01
+"""A change of structure must lower the leave-one-out loss by this fraction."""
+
+FIRST_FILTERS = 64
+"""Filters of the first of two layers: its maps are the second one's input."""
+
+
+@saveable
+class ImagePlan(NamedTuple):
+    """A choice of everything that can be found."""
+
+    patch: tuple[int, ...]
+    pool: int
+    encoder_ridge: float
+    contrast: float | None
+    mirror: bool
+    depth: int
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """What to build, and what to leave to the search."""
+
+    plan: ImagePlan
+    """What is given, and a rule's value for what is not."""
+    free: frozenset[str]
+    """Fields of the plan that the search may change."""
+    filters: int | None
+    patches: PatchSpec
+    pooling: str
+    power: float
+    max_features: int
+    block_rows: int | str
+    seed: int
+
+    def n_filters(self, plan: ImagePlan, columns: int) -> int:
+        if self.filters is not None:
+            return self.filters
+        signs = 2 if self.patches.both_signs else 1
+        return max(1, min(MOST_FILTERS, columns // (signs * plan.pool**2 * len(plan.patch))))
+
+
+def build_branches(
+    spec: ImageSpec, plan: ImagePlan, images: Array, filters: int, space: Space, *, decoders: bool = True
+) -> list[Branch]:
+    """One branch for each patch size, its filters from these images."""
+    fit = partial(fit_patches, spec=spec.patches, seed=spec.seed, space=space, decoders=decoders)
+    images = first_of(images, PATCH_IMAGES)
+    branches = []
+    for patch in plan.patch:
+        layers, maps = [], images
+        if plan.depth == 2:
+            first = fit(maps, Stage(patch, FIRST_FILTERS, plan.encoder_ridge, plan.contrast))
+            h, w, _ = shape_of(maps)
+            maps = first_of(maps, max(50, space.budget(MAP_BYTES) // (h * w * first.width)))
+            maps = blockwise(lambda X, f=first: halved(f(X), *f.positions(shape_of(X))), maps, [first], space)
+            layers.append(first)
+            patch = max(1, min(4, *shape_of(maps)[:2]))
+        layers.append(fit(maps, Stage(patch, filters, plan.encoder_ridge, plan.contrast)))
+        rows, columns = layers[-1].positions(shape_of(maps))
+        grid = min(plan.pool, rows), min(plan.pool, columns)
+        branches.append(Branch(layers, shape_of(images), grid, spec.pooling, spec.power, plan.mirror))
+    return branches
+
+
+class ImageSearch(Search[ImagePlan]):
+    """One choice after another, each by the leave-one-out loss of a ridge on the features."""
+
+    def __init__(self, spec: ImageSpec, images: Any, y: np.ndarray, space: Space, progress: Progress) -> None:
+        super().__init__(progress)
+        self.spec, self.images, self.space = spec, images, space
+        self.side = min((s for s in shape_of(images)[:2] if s > 1), default=1)
+        n = len(y)
+        many = y.ndim == 1 and y.dtype.kind in "iu" and len(np.unique(y)) > max(50, n // 20)
+        if many or type_of_target(y).startswith("continuous"):
+            _, self.encoding = read_numbers(y, n, "float64", "ConvPILAE")
+        else:
+            _, self.encoding = read_labels(y, n, None, "ConvPILAE")
+
+    def run(self) -> tuple[ImagePlan, list[dict[str, Any]]]:
+        spec, side = self.spec, self.side
+        plan = spec.plan
+        [patch, *_] = plan.patch
+        plan = self._improved(plan, "patch", [(p,) for p in (patch - 2, patch + 2) if 2 <= p <= side])
+        plan = self._improved(plan, "encoder_ridge", [0.1, 10.0])
+        plan = self._improved(plan, "mirror", [True])
+        most = int((spec.max_features / (2 * len(plan.patch))) ** 0.5)
+        grids = [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= min(side, most)]
+        plan = self._improved(plan, "pool", grids)
+        plan = self._improved(plan, "contrast", [0.01])
+        if plan.patch[0] > 3:
+            several = (plan.patch[0] - 2, plan.patch[0], plan.patch[0] + 2)
+            plan = self._improved(plan, "patch", [several] if several[-1] <= side else [])
+        if side >= 12 and "depth" in spec.free:
+            deep = plan._replace(depth=2, patch=(patch,) if "patch" in spec.free else plan.patch)
+            plan = self._better(plan, [deep])
+        self.loss(plan)
+        return plan, self.finished(plan)
+
+    def _improved(self, plan: ImagePlan, name: str, values: list) -> ImagePlan:
+        return self._better(plan, [plan._replace(**{name: v}) for v in values]) if name in self.spec.free else plan
+
+    def _better(self, plan: ImagePlan, others: list[ImagePlan]) -> ImagePlan:
+        """The best of the others, if it is worth the change."""
+        best = min(others, key=self.loss, default=plan)
+        return best if self.loss(best) < (1 - WORTH) * self.loss(plan) else plan
+
+    def judge(self, plan: ImagePlan, near: float | None) -> Judged | None:
+        spec, space = self.spec, self.space
+        columns = min(spec.max_features, SEARCH_FEATURES)
+        filters = min(spec.n_filters(plan, columns), max(1, columns // (2 * plan.pool**2)))
+        branches = build_branches(spec, plan, self.images, filters, space, decoders=False)
+        F = features_of_images(branches, self.images, spec.block_rows, space)
+        if int(F.shape[0]) < 2 * int(F.shape[1]):  # nearly interpolated: float32 would decide by rounding
+            F = space.asarray(F, "float64")
+        output, scale = ridge_on(F, self.encoding)
+        assert output.loo is not None
+        about = plan._asdict() | {"rows": int(F.shape[0]), "filters": filters}
+        return Judged(output, output.loo, scale, self.encoding.n_classes > 0, about)
+
+    def in_words(self, plan: ImagePlan) -> str:
+        return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())
+
+
+def ridge_on(F: Array, encoding: Encoding) -> tuple[Any, np.ndarray]:
+    """An output layer on columns as they are, judged on all rows by leave-one-out; and what one unit of error is."""
+    rows = Rows(F, space_of(F), **encoding._asdict(), dtype=dtype_name(F))
+    scored, ones = copy.copy(rows), np.ones(rows.n)
+    scored.weight, scored.unit, scored.numbers = ones, ones, np.arange(rows.n)
+    scale = np.ones(rows.n_targets)
+    if encoding.targets is not None:
+        spread = np.std(encoding.targets, axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+    cache = FeatureCache(_as_it_is)
+    given = HeadInput(rows, scored, _as_it_is, cache, None, None, F[:1, :])
+    head = fit_output(given, None, np.zeros(rows.n, bool), OutputSpec("auto", scale))
+    return head.output, scale
+
+
+def _as_it_is(X: Array) -> Array:
+    return X

@@ -1,0 +1,64 @@
+"""What to build and what to leave to the search: the parameters of an estimator, checked, typed and frozen."""
+
+from dataclasses import dataclass
+
+from sklearn.base import BaseEstimator
+
+from .._network.layer import LayerSpec
+from .._network.structure import WidthRule
+
+LAYER_RIDGE = 1e-3
+"""encoder_ridge="auto" in autoencoder layers."""
+
+HEAD_RIDGE = 1e-6
+"""encoder_ridge="auto" for the head's neurons on autoencoder features where nothing is searched."""
+
+HEAD_RIDGE_ON_INPUT = 1.0
+"""The same on the input itself (depth 0)."""
+
+MOST_BRANCHES = 4
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """An output layer. None leaves a value to the search, or to its rule."""
+
+    kind: str
+    """ "shln", "ridge", "softmax" or "estimator"."""
+    width: int | None = None
+    formula: bool = False
+    """Whether the width is that of eq (31)."""
+    encoder_ridge: float | None = None
+    anchors: str | None = None
+    direct: bool | None = None
+    activation: str | None = None
+    estimator: BaseEstimator | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is a sum over rows."""
+        return self.kind in ("shln", "ridge")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A network. None leaves a value to the search, or to its rule."""
+
+    depth: int | None
+    width: WidthRule
+    max_depth: int
+    growth: str | float
+    layer: LayerSpec
+    anchors: str
+    head: HeadSpec
+    skip: bool | None
+    branches: int | None
+    ridge: float | str
+    input_scaling: str
+    fit_rows: int | str | None
+    keep_statistics: bool
+    seed: int
+
+    @property
+    def searching(self) -> bool:
+        return self.depth is None and self.growth == "loo" and self.width.listed is None

@@ -1,0 +1,135 @@
+"""What commands read and write: models, encoded rows and their scores, files that appear whole, words or JSON."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
+
+from .. import save
+from .._base.files import whole_file
+from .._tables.encoder import Encoder
+from .._tables.files import Format, Part
+
+SCORES = {"classification": "accuracy", "regression": "R2"}
+
+
+def csv_format(options: Namespace) -> Format:
+    """How the options say that a CSV file is written."""
+    if len(options.decimal) != 1:
+        raise ValueError(f"--decimal must be one character, not {options.decimal!r}.")
+    separator = {"\\t": "\t", " ": r"\s+"}.get(options.separator, options.separator)
+    if separator not in (None, r"\s+") and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
+        raise ValueError(
+            f"--separator must be one ASCII character, and no quote or line end, not {options.separator!r} (a space "
+            "is any number of spaces and tabs)."
+        )
+    if options.decimal == separator or options.decimal.isalnum() or options.decimal in '+-" \t\r\n\0':
+        raise ValueError(f"--decimal {options.decimal!r} cannot be told from a digit, a separator or a quote.")
+    return Format(separator, options.encoding, options.decimal)
+
+
+def loaded(path: str) -> tuple[BaseEstimator, Encoder]:
+    """The model of a file, and what turns tables into its rows."""
+    content = save.load_all(path)
+    if "table" not in content:
+        raise ValueError(
+            f"{path!r} holds a model but no table encoder, so it does not know columns: use pilae.load in Python, or "
+            "fit it with `pilae fit`."
+        )
+    return content["model"], content["table"]
+
+
+def joined(parts: Iterable[Part], *, most_bytes: float = math.inf, enough_rows: float = math.inf) -> Part | None:
+    """The parts as one, up to enough rows; None if they are more than so many bytes."""
+    collected: list[Part] = []
+    rows = size = 0
+    for part in parts:
+        collected.append(part)
+        rows, size = rows + len(part.X), size + part.X.nbytes
+        if size > most_bytes:
+            return None
+        if rows >= enough_rows:
+            break
+    if not collected:
+        raise ValueError("The table has no row with a target, those held out aside.")
+    return collected[0] if len(collected) == 1 else Part(*map(np.concatenate, zip(*collected, strict=True)))
+
+
+def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
+    """How many rows there are, and the score on them; R2 compares with their mean, so one row has none."""
+    answers = [(part.y, model.predict(part.X)) for part in parts]
+    if not answers:
+        return {"rows": 0, "score": None}
+    y, predicted = map(np.concatenate, zip(*answers, strict=True))
+    if task == "classification":
+        return {"rows": len(y), "score": float(accuracy_score(y, predicted))}
+    return {"rows": len(y), "score": float(r2_score(y, predicted)) if len(y) > 1 else None}
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def tell(options: Namespace, result: dict[str, Any], lines: list[str], output: str | None = None) -> None:
+    """The result in words or JSON: on standard output, unless that is where the output itself went."""
+    plain = {key: None if isinstance(value, float) and value != value else value for key, value in result.items()}
+    print(json.dumps(plain) if options.json else "\n".join(lines), file=sys.stderr if output == "-" else sys.stdout)
+
+
+def check_output(path: str, read: str | None = None) -> None:
+    """Whether a file can be written there, and is not the one that is read."""
+    if path == "-":
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(Path(path).parent)!r} to write {path!r} into.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path!r} is a folder: name a file in it.")
+    if read not in (None, "-") and target == Path(os.path.realpath(str(read))):
+        raise ValueError(f"{path!r} would take the place of the file that is read: choose another name.")
+    if target.exists() and not target.is_file():
+        return  # a device
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise type(error)(f"Cannot write {path!r}: {error.strerror or error}.") from error
+
+
+@contextlib.contextmanager
+def bytes_to(path: str) -> Iterator[str]:
+    """A path to write bytes to; what is written to "-" goes to standard output."""
+    if path != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = str(Path(folder) / "out")
+        yield name
+        with open(name, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def text_to(path: str) -> Iterator[TextIO]:
+    """Standard output, or a file that appears when everything is in it."""
+    if path == "-":
+        yield sys.stdout
+        return
+    with whole_file(Path(path)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            yield text
+        finally:
+            text.detach()  # which writes what is left; the file is closed by who opened it

@@ -1,0 +1,123 @@
+"""`pilae fit`: from a table to a model."""
+
+import time
+from argparse import Namespace
+
+from .. import save
+from .._base.progress import Progress
+from .._data.sources import scan_blocks
+from .._estimators.classifier import PILAEClassifier
+from .._estimators.regressor import PILAERegressor
+from .._tables.encoder import SAMPLE_ROWS, Encoder
+from .._tables.files import Counted, TableFile, encoded, held_out
+from .files import SCORES, bytes_to, check_output, csv_format, joined, scored, tell
+from .report import REPORT_ROWS, check_report, write_report
+
+IN_MEMORY_BYTES = 500 * 2**20
+"""Larger files are streamed: read in every pass, never held whole."""
+
+MOST_BYTES = 8 * IN_MEMORY_BYTES
+"""Numbers that are held at once: a small file that unpacks to more is streamed too."""
+
+Model = PILAEClassifier | PILAERegressor
+
+ESTIMATORS: dict[str, type[Model]] = {"classification": PILAEClassifier, "regression": PILAERegressor}
+
+
+def fit(options: Namespace) -> None:
+    """Train on a table, score on rows held out of it, save, report."""
+    if not 0 <= options.holdout < 1:
+        raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
+    check_output(options.output, options.table)
+    if options.report is not None:
+        check_report(options.report, options.table)
+    progress, start = Progress(not options.quiet), time.perf_counter()
+    table = TableFile(options.table, csv_format(options), target=options.target)
+    encoder = _encoder(table, options)
+    model, counted = _trained(table, encoder, options, progress)
+    progress.stage("scoring held-out rows")
+    tested = encoded(table, encoder, options.holdout, "test") if options.holdout else ()
+    test = scored(model, encoder.task, tested)
+    seconds = time.perf_counter() - start
+    with bytes_to(options.output) as path:
+        save.save(model, path, statistics=not options.no_statistics, extra={"table": encoder})
+    if options.report:
+        progress.stage("writing the report")
+        tested = encoded(table, encoder, options.holdout, "test")
+        part = joined(tested, enough_rows=REPORT_ROWS) if test["rows"] else None
+        about = {"file": table.name, "rows": counted.rows or model.fit_stats_["rows"] + test["rows"]}
+        write_report(model, encoder, part, options.report, about, _code(options, table, encoder))
+    progress.close()
+    result = {
+        "model": options.output,
+        "task": encoder.task,
+        "rows": model.fit_stats_["rows"],
+        "columns": len(encoder.columns),
+        "leave_one_out": model.loo_score_,
+        "held_out": test["score"],
+        "held_out_rows": test["rows"],
+        "rows_without_target": counted.without_target,
+        "score": SCORES[encoder.task],
+        "seconds": seconds,
+    }
+    tell(options, result, _lines(result, options, encoder, model), options.output)
+
+
+def _encoder(table: TableFile, options: Namespace) -> Encoder:
+    """What the columns mean, from the first rows of the table."""
+    sample = table.sample()
+    rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
+    sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
+    columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
+    encoder = Encoder.fitted(sample, options.target, options.task, columns, rows, options.seed)
+    save.check_saveable(encoder, "table")  # before the work, not after
+    return encoder
+
+
+def _trained(table: TableFile, encoder: Encoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
+    """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
+    model, counted = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet), Counted()
+    train = None
+    if table.size() <= IN_MEMORY_BYTES:
+        progress.stage("reading and encoding the table")
+        train = joined(encoded(table, encoder, options.holdout, "train", counted), most_bytes=MOST_BYTES)
+    progress.close()
+    if train is not None:
+        return model.fit(train.X, train.y), counted
+    stream = scan_blocks(lambda: (part[:2] for part in encoded(table, encoder, options.holdout, "train")))
+    return model.fit(stream), Counted()
+
+
+def _lines(result: dict, options: Namespace, encoder: Encoder, model: Model) -> list[str]:
+    score, held_out, size = result["score"], result["held_out"], f"{result['rows']:,} rows, {result['columns']} columns"
+    first = f"{encoder.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
+    if encoder.whole_target and options.task is None:
+        first += f" ({len(model.classes_)} whole numbers taken as classes; --task regression to predict numbers)"
+    lines = [first, f"leave-one-out {score:<9}{model.loo_score_:.4f}"]
+    if held_out is not None:
+        lines.append(f"held-out {score:<14}{held_out:.4f}  ({result['held_out_rows']:,} rows the model has not seen)")
+    if result["rows_without_target"]:
+        lines.append(f"left out: {result['rows_without_target']:,} rows without a target")
+    return [*lines, f"written: {options.output}" + (f", {options.report}" if options.report else "")]
+
+
+def _code(options: Namespace, table: TableFile, encoder: Encoder) -> str:
+    """Python that does what `pilae fit` did, up to the rows it held out."""
+    kind, seed = ESTIMATORS[encoder.task].__name__, options.seed
+    if table.kind not in ("csv", "parquet"):
+        return f"# the same file can be read back with\nimport pilae\n\nmodel = pilae.load({options.output!r})"
+    has_words = len(encoder.numeric) < len(encoder.columns)
+    skrub = "\nfrom skrub import StringEncoder, TableVectorizer" if has_words else ""
+    words = f"\n    TableVectorizer(high_cardinality=StringEncoder(random_state={seed}))," if has_words else ""
+    return f"""import pandas as pd
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline{skrub}
+
+from pilae import {kind}
+
+table = pd.read_{table.kind}({table.path!r}).dropna(subset=[{encoder.target!r}])
+model = make_pipeline({words}
+    SimpleImputer(strategy="median", keep_empty_features=True),
+    {kind}(random_state={seed}),
+)
+model.fit(table[{encoder.columns!r}], table[{encoder.target!r}])  # all rows: `pilae fit` held some out"""

@@ -1,0 +1,100 @@
+"""What is done with a model that was saved: `pilae predict`, `evaluate`, `export` and `info`."""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .. import save
+from .._tables.encoder import Encoder
+from .._tables.files import Counted, TableFile, encoded
+from ..export import to_onnx
+from .files import SCORES, bytes_to, check_output, csv_format, loaded, scored, tell, text_to
+
+
+def predict(options: Namespace) -> None:
+    """The predictions of a table's rows, as CSV."""
+    model, encoder = loaded(options.model)
+    _check_predict(options, encoder.task)
+    import pandas as pd
+
+    rows = 0
+    table = TableFile(options.table, csv_format(options), encoder=encoder)
+    with text_to(options.output) as file:
+        for piece in filter(len, table.pieces()):
+            predictions = _predictions(model, encoder, encoder.transform(piece), options)
+            pd.DataFrame(predictions).to_csv(file, index=False, header=not rows)
+            rows += len(piece)
+        if not rows:
+            raise ValueError(f"{table.name} has no rows.")
+    if options.output != "-":
+        tell(options, {"rows": rows, "output": options.output}, [f"{rows:,} rows predicted: {options.output}"])
+
+
+def _check_predict(options: Namespace, task: str) -> None:
+    if options.proba and task == "regression":
+        raise ValueError("--proba is for classes, and this model predicts numbers: use --interval for those.")
+    if options.interval is not None and task == "classification":
+        raise ValueError("--interval is for numbers, and this model predicts classes: use --proba for those.")
+    if options.interval is not None and not 0 < options.interval < 1:
+        raise ValueError(f"--interval must be between 0 and 1, such as 0.9, not {options.interval:g}.")
+    if options.json and options.output == "-":
+        raise ValueError("Predictions go to standard output as CSV: name a file with -o to get --json.")
+    ending = Path(options.output).suffix
+    if ending.lower() in (".gz", ".parquet", ".arff", ".npz", ".xlsx", ".json"):
+        raise ValueError(f"Predictions are written as CSV, not as {ending}: end -o in .csv.")
+    check_output(options.output, options.table)
+
+
+def _predictions(model: BaseEstimator, encoder: Encoder, X: np.ndarray, options: Namespace) -> dict[str, np.ndarray]:
+    """Columns of predictions, by name."""
+    columns = {encoder.target: model.predict(X)}
+    if options.proba:
+        names = [f"{encoder.target}={label}" for label in model.classes_.tolist()]
+        columns |= dict(zip(names, model.predict_proba(X).T, strict=True))
+    if options.interval is not None:
+        columns |= dict(zip(("lower", "upper"), model.predict_interval(X, options.interval).T, strict=True))
+    return columns
+
+
+def evaluate(options: Namespace) -> None:
+    """The score on a table with targets."""
+    (model, encoder), counted = loaded(options.model), Counted()
+    table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
+    result = scored(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
+    if not result["rows"]:
+        raise ValueError(f"{table.name} has no row with a target.")
+    name = SCORES[encoder.task]
+    score = "undefined" if result["score"] is None else f"{result['score']:.4f}"
+    line = f"{name} {score} on {result['rows']:,} rows"
+    if counted.without_target:
+        line += f" ({counted.without_target:,} rows without a target left out)"
+    tell(options, result | {"score_is": name, "rows_without_target": counted.without_target}, [line])
+
+
+def export(options: Namespace) -> None:
+    """The network as an ONNX file."""
+    check_output(options.onnx, options.model)
+    content = save.load_all(options.model)
+    with bytes_to(options.onnx) as path:
+        to_onnx(content["model"], path, "float32" if options.float32 else "float64")
+    lines = [f"written: {options.onnx}"]
+    if "table" in content:
+        lines.append(
+            "It covers the numeric network: the table encoder in front of it is not in the file, and rows must be "
+            "encoded before (see the documentation on deployment)."
+        )
+    tell(options, {"onnx": options.onnx, "covers": "numeric network"}, lines, options.onnx)
+
+
+def info(options: Namespace) -> None:
+    """What a model file holds."""
+    result, content = save.read_header(options.model), save.load_all(options.model)
+    model, encoder = content["model"], content.get("table")
+    result["network"] = [int(model.n_features_in_), *(layer.width for layer in getattr(model, "layers_", []))]
+    result["head_width"] = getattr(model, "head_width_", None)
+    result["leave_one_out"] = getattr(model, "loo_score_", None)
+    if encoder is not None:
+        result |= {"target": encoder.target, "task": encoder.task, "columns": encoder.columns}
+    tell(options, result, [f"{name:<15}{value}" for name, value in result.items()])
