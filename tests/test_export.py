@@ -219,3 +219,13 @@ def test_heads_that_are_not_covered_say_so(tmp_path):
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(NotFittedError):
         PILAEClassifier().to_onnx(tmp_path / "m.onnx")
+
+
+def test_rows_that_came_later_are_in_the_graph(tmp_path):
+    model = PILAEClassifier(depth=0, head="ridge", ridge=0.1).fit(X[:75], y[:75])
+    model.partial_fit(X[75:], y[75:])
+    model.to_onnx(tmp_path / "m.onnx")
+    labels, _ = run(tmp_path / "m.onnx", X)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    with pytest.raises(ValueError, match="no rows in it"):
+        model.fork().to_onnx(tmp_path / "n.onnx")

@@ -780,3 +780,32 @@ def test_who_asks_during_a_refit_hears_one_model(name, monkeypatch):
     assert asked.fitted_ is after.fitted_
     np.testing.assert_array_equal(answer, getattr(before, method)(X))
     assert not np.array_equal(answer, getattr(after, method)(X))
+
+
+@pytest.mark.parametrize("kind", [StackedPILAE, PILAEClassifier])
+def test_features_are_never_the_callers_own_array(kind):
+    X, y = blobs(60)
+    model = kind(depth=0, input_scaling="none").fit(X, y)
+    assert not np.shares_memory(model.transform(X), X)
+    np.testing.assert_array_equal(model.transform(X), X)
+
+
+def test_few_rows_are_refused_in_the_same_words_as_many(monkeypatch):
+    X, y = blobs(60)
+    model = PILAEClassifier(depth=0, head="softmax").fit(X, y)
+    for rows in (X[:0], np.full((2, 6), np.nan), np.array([[np.inf, -np.inf, 0, 0, 0, 0]]), X[:2, :5]):
+        with pytest.raises(ValueError, match="PILAEClassifier") as quick:
+            model.predict(rows)
+        with monkeypatch.context() as patch:
+            patch.setattr("pilae._data.opening.QUICK_NUMBERS", -1)
+            with pytest.raises(ValueError, match="PILAEClassifier") as usual:
+                model.predict(rows)
+        assert str(quick.value) == str(usual.value)
+
+
+def test_an_attribute_that_is_not_there_says_why():
+    X, y = blobs(60)
+    with pytest.raises(AttributeError, match=r"This PILAEClassifier has no layers_: it is not fitted yet\."):
+        _ = PILAEClassifier().layers_
+    with pytest.raises(AttributeError, match=r"This PILAEClassifier has no ridge_: this model found none\."):
+        _ = PILAEClassifier(depth=0, head="softmax").fit(X, y).ridge_

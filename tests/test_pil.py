@@ -44,3 +44,11 @@ def test_what_was_fitted_decides_not_what_was_set_since():
     model = PILRegressor().fit(X, X[:, 0])
     before = model.predict(X)
     np.testing.assert_array_equal(model.set_params(activation="sin").predict(X), before)
+
+
+def test_rows_that_overflow_have_no_class():
+    X, y = load_iris(return_X_y=True)
+    model = PILClassifier().fit(X, y)
+    for ask in (model.predict, model.decision_function):
+        with pytest.raises(ValueError, match="so far beyond those of fit"):
+            ask(np.full((2, X.shape[1]), 1.7e308))

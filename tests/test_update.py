@@ -221,9 +221,9 @@ def test_solving_is_put_off():
     model = FITTED.fork()
     for rows in np.split(np.arange(240), 60):
         model.partial_fit(X[rows], Y[rows])
-        assert not model.head_.output.solved
+        assert not model.fitted_.head.output.solved
     model.predict(TEST)
-    assert model.head_.output.solved
+    assert model.fitted_.head.output.solved
 
 
 def test_every_array_library(library):
@@ -370,11 +370,11 @@ def test_a_column_whose_varying_rows_are_gone_does_not_come_back_as_noise():
 
 def test_nothing_of_single_rows_is_left_after_forget(tmp_path):
     model = PILAERegressor(depth=0, head=SHLN(width=20)).fit(X, Z)
-    coef = model.head_.output.coef.copy()
+    coef = model.fitted_.head.output.coef.copy()
     model.forget(X[:5], Z[:5])
     assert not hasattr(model, "loo_predictions_")
-    assert model.head_.output.loo is None
-    assert not model.head_.output.coef.any()
+    assert model.fitted_.head.output.loo is None
+    assert not model.fitted_.head.output.coef.any()
     with pytest.raises(ValueError, match="recalibrate"):
         model.predict_interval(TEST)
     model.save(tmp_path / "m.pilae", statistics=False)
@@ -444,3 +444,21 @@ def test_remaining_is_rows_and_targets():
     expected = PILAERegressor(depth=0, head="ridge").fit(X[1:], Z[1:])
     model.forget(X[:1], Z[:1], remaining=[X[1:], Z[1:]])
     np.testing.assert_array_equal(model.predict(TEST), expected.predict(TEST))
+
+
+def test_labels_are_not_merged_into_classes():
+    labels = (X.mean(0) < X).astype(int)[:, :3]
+    by_class, by_label = (PILAEClassifier(depth=0, head="ridge", ridge=0.1).fit(X, y) for y in (Y, labels))
+    for one, other in ((by_class, by_label), (by_label, by_class)):
+        before = one.decision_function(TEST)
+        with pytest.raises(ValueError, match="Model 1 to merge has"):
+            one.merge(other)
+        np.testing.assert_array_equal(one.decision_function(TEST), before)
+
+
+def test_the_head_that_people_look_at_is_solved():
+    model = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120]).partial_fit(X[120:], Y[120:])
+    coef = model.head_.output.coef.copy()
+    model.predict(TEST)
+    np.testing.assert_array_equal(model.head_.output.coef, coef)
+    assert not model.fork().head_.output.solved  # nothing to solve

@@ -1,13 +1,14 @@
 """Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
 
-import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -15,8 +16,6 @@ from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
-
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
@@ -36,9 +35,6 @@ def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1
 
     Nothing is copied that is already in order; `name` is the estimator's, for error sentences.
     """
-    if columns is not None and columns.names is None and _in_order(X, columns.count):
-        check_finite(X, "X", name)
-        return X, columns
     if isinstance(X, Iterator):
         raise read_once("X")
     X = unmasked(X, "X")
@@ -52,12 +48,7 @@ def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1
     return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
 
 
-def _in_order(X: Any, d: int) -> bool:
-    """Whether all there is to check is that numbers are finite: one row is predicted sooner than it is looked at."""
-    return type(X) is np.ndarray and X.dtype in FLOATS and X.ndim == 2 and X.shape[1] == d and X.shape[0] > 0
-
-
-@functools.cache
+@cache
 def _named(name: str) -> type:
     return type(name, (BaseEstimator,), {})
 
@@ -88,23 +79,12 @@ def _foreign(X: Array, name: str, min_rows: int) -> Array:
     return X
 
 
-def _plain(X: Any, estimator: Any, min_rows: int, *, reset: bool) -> Any:
+def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) -> Array:
     """X as an array of NumPy, or CSR."""
     if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
         X = _sound_sparse(X)
-    try:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
-        )
-    except (ValueError, TypeError, OverflowError) as error:
-        raise in_one_sentence(error) from None
-    X = in_float64(X, "X")
+    form = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": min_rows}
+    X = read_array("X", partial(validate_data, estimator, X, reset=reset, **form))
     if X.dtype.kind not in "biuf":
         raise ValueError(
             f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
@@ -113,7 +93,7 @@ def _plain(X: Any, estimator: Any, min_rows: int, *, reset: bool) -> Any:
     return X
 
 
-def _sound_sparse(X: Any) -> Any:
+def _sound_sparse(X: Array) -> Array:
     """X as CSR, its indices within its shape: compiled code does not look, and would read and write elsewhere."""
     try:
         if X.format in ("csr", "csc", "bsr"):
@@ -123,7 +103,7 @@ def _sound_sparse(X: Any) -> Any:
         raise ValueError(f"X is a sparse matrix whose parts do not fit together ({error}): build it again.") from None
 
 
-def unmasked(x: Any, what: str) -> Any:
+def unmasked(x: Array, what: str) -> Array:
     """x without NumPy's mask, if nothing is masked."""
     if not isinstance(x, np.ma.MaskedArray):
         return x
@@ -135,8 +115,16 @@ def unmasked(x: Any, what: str) -> Any:
     return x.data
 
 
-def in_float64(x: Any, what: str) -> Any:
-    """x in a dtype that computing goes on in: of longer floats only what float64 holds."""
+def read_array(what: str, read: Callable[[], Array]) -> Array:
+    """An array that scikit-learn reads, in a dtype that computing goes on in, or one sentence with a way out."""
+    try:
+        return _in_float64(read())
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _in_one_sentence(error, what) from None
+
+
+def _in_float64(x: Array) -> Array:
+    """x itself, but of longer floats only what float64 holds."""
     values = x.data if scipy.sparse.issparse(x) else x
     if values.dtype.kind != "f" or values.dtype.itemsize <= 8:
         return x
@@ -144,71 +132,61 @@ def in_float64(x: Any, what: str) -> Any:
         short = x.astype(np.float64)
     lost = np.isfinite(values) & ~np.isfinite(short.data if scipy.sparse.issparse(x) else short)
     if lost.any():
-        raise beyond_float64(what)
+        raise OverflowError
     return short
 
 
-def beyond_float64(what: str) -> ValueError:
-    return ValueError(
-        f"{what} holds numbers beyond the range of float64 (1.8e308), which computing goes on in: rescale it, for "
-        "example by its logarithm."
-    )
+READ_ERRORS = {
+    "NAType": "{what} contains pandas.NA, which is no number: fill missing values first, for example with "
+    "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out.",
+    "not compatible with arrays of bytes/strings": "{what} is an array of text: use {what}.astype(float) where it "
+    "holds numbers written out, and encode words first, for example with sklearn.preprocessing.OneHotEncoder (as "
+    "targets they need a classifier).",
+    "inhomogeneous shape": "{what} has rows of different lengths: give each as many numbers.",
+    "Expected 2D array": "{start} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, "
+    "X.reshape(1, -1) one row.",
+    "could not convert string to float": "{what} holds text ({end}), but only numbers can be learnt from: encode it "
+    "first, for example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer.",
+    "Complex data not supported": "Complex data not supported: give the real and imaginary parts as columns of their "
+    "own.",
+}
+"""What to say instead of the error of scikit-learn that holds these words."""
 
 
-def in_one_sentence(error: Exception, what: str = "X") -> Exception:
-    """scikit-learn's word on an array it cannot read, with a way out."""
-    text = str(error)
+def _in_one_sentence(error: Exception, what: str) -> Exception:
     if isinstance(error, OverflowError):
-        return beyond_float64(what)
-    if "NAType" in text:
         return ValueError(
-            f"{what} contains pandas.NA, which is no number: fill missing values first, for example with "
-            "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out."
+            f"{what} holds numbers beyond the range of float64 (1.8e308), which computing goes on in: rescale it, for "
+            "example by its logarithm."
         )
-    if "not compatible with arrays of bytes/strings" in text:
-        return ValueError(
-            f"{what} is an array of text: use {what}.astype(float) where it holds numbers written out, and encode "
-            "words first, for example with sklearn.preprocessing.OneHotEncoder (as targets they need a classifier)."
-        )
-    if "inhomogeneous shape" in text:
-        return ValueError(f"{what} has rows of different lengths: give each as many numbers.")
-    if text.startswith("Expected 2D array"):
-        kind = text.split(" instead")[0]
-        return ValueError(
-            f"{kind} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, X.reshape(1, -1) one row."
-        )
-    if text.startswith("could not convert string to float"):
-        return ValueError(
-            f"{what} holds text ({text.split(':')[-1].strip()}), but only numbers can be learnt from: encode it first, "
-            "for example with sklearn.preprocessing.OneHotEncoder or skrub.TableVectorizer."
-        )
-    if text.startswith("Complex data not supported"):
-        return ValueError("Complex data not supported: give the real and imaginary parts as columns of their own.")
+    text = str(error)
+    for words, sentence in READ_ERRORS.items():
+        if words in text:
+            start, end = text.split(" instead")[0], text.split(":")[-1].strip()
+            return ValueError(sentence.format(what=what, start=start, end=end))
     return error
 
 
-def check_finite(X: Any, what: str, name: str) -> None:
-    values = X.data if scipy.sparse.issparse(X) else X
+def all_finite(values: Array) -> bool:
+    """Whether no number is NaN or infinite."""
     xp = space_of(values).xp
     if not xp.isdtype(values.dtype, "real floating"):
-        return
+        return True
     with np.errstate(over="ignore", invalid="ignore"):
         # one reduction without a temporary; only a bad or overflowing sum earns the closer look
-        if math.isfinite(float(xp.sum(values))):
-            return
-    for start in range(0, values.shape[0], 65_536):
-        part = values[start : min(start + 65_536, values.shape[0]), ...]
-        nan = bool(xp.any(xp.isnan(part)))
-        if not nan and not bool(xp.any(xp.isinf(part))):
-            continue
-        found = "NaN" if nan else "infinity"
-        if what == "y":
-            raise ValueError(f"y contains {found}, which {name} does not take: leave those rows out.")
-        cure = "fill missing values first" if nan else "replace it by NaN and fill it"
-        raise ValueError(
-            f"{what} contains {found}, which {name} does not take: {cure}, for example with "
-            "sklearn.impute.SimpleImputer in a Pipeline."
-        )
+        return math.isfinite(float(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
+
+
+def check_finite(X: Array, what: str, name: str) -> None:
+    values = X.data if scipy.sparse.issparse(X) else X
+    if all_finite(values):
+        return
+    xp = space_of(values).xp
+    nan = bool(xp.any(xp.isnan(values)))
+    fill = "fill missing values first" if nan else "replace it by NaN and fill it"
+    imputed = f"{fill}, for example with sklearn.impute.SimpleImputer in a Pipeline"
+    cure = "leave those rows out" if what == "y" else imputed
+    raise ValueError(f"{what} contains {'NaN' if nan else 'infinity'}, which {name} does not take: {cure}.")
 
 
 def check_same_space(name: str, method: str, X: Array, fitted: Space) -> None:
@@ -222,7 +200,7 @@ def check_same_space(name: str, method: str, X: Array, fitted: Space) -> None:
         )
 
 
-def tamed_weight(sample_weight: Any, n: int) -> tuple[np.ndarray | None, int]:
+def tamed_weight(sample_weight: ArrayLike | None, n: int) -> tuple[np.ndarray | None, int]:
     """Sample weights of a fit, where only ratios matter, except that a weight of 3 is three rows: ordinary ones are
     kept, absurdly large or small ones divided by a power of two, which is the second value."""
     w = check_weight(sample_weight, n)
@@ -235,12 +213,12 @@ def scaled_weight(w: np.ndarray | None, n: int, exponent: int) -> np.ndarray | N
     return w if exponent == 0 else np.ldexp(np.ones(n) if w is None else w, -exponent)
 
 
-def check_weight(sample_weight: Any, n: int) -> np.ndarray | None:
+def check_weight(sample_weight: ArrayLike | None, n: int) -> np.ndarray | None:
     """Sample weights as float64 in NumPy; None stays None (all ones)."""
     if sample_weight is None:
         return None
     if is_number(sample_weight):
-        sample_weight = np.full(n, float(sample_weight))
+        sample_weight = np.full(n, sample_weight, dtype=np.float64)
     odd = ValueError("'sample_weight' must hold finite numbers of at least 0, but it has others.")
     try:
         w = np.asarray(to_numpy(unmasked(sample_weight, "sample_weight")), dtype=np.float64)
@@ -279,12 +257,7 @@ def check_pixels(X: Array, dtype: str, *, fit: bool = False) -> None:
 
 def check_answer(part: Array) -> None:
     """Outputs that are numbers: rows far beyond those of `fit` can overflow on their way."""
-    xp = space_of(part).xp
-    if isinstance(part, np.ndarray) and part.dtype.kind not in "f":
-        return
-    if not xp.isdtype(part.dtype, "real floating") or math.isfinite(float(xp.sum(part))):
-        return
-    if not bool(xp.all(xp.isfinite(part))):
+    if not all_finite(part):
         raise ValueError(
             "X holds numbers so far beyond those of fit that what is made of them overflows: bring them to the units "
             "of the training rows, or leave those rows out."

@@ -46,10 +46,8 @@ def row_keys(X: Array, seed: int, *, stay: bool = False) -> Array:
         low, high = _masks(words)
         key = mix(words + _alike(seed, words)) & high
         keys.append(key if beyond is None else key | (mix(beyond) & low))
-    if isinstance(keys[0], np.ndarray):
-        return np.concatenate(keys)
-    whole = namespace(keys[0]).concat(keys)
-    return whole if stay else to_numpy(whole).view(np.uint64)
+    joined = namespace(keys[0]).concat(keys)
+    return joined if stay or isinstance(joined, np.ndarray) else to_numpy(joined).view(np.uint64)
 
 
 def _alike(number: int, keys: Array) -> Any:
@@ -91,12 +89,16 @@ def _mix_high(keys: Array) -> Array:
 
 def _in_order(keys: Array) -> Array:
     """Signed numbers in the order of the keys, which count as unsigned."""
-    return keys ^ _alike(2**63, keys)
+    turned = keys ^ _alike(2**63, keys)
+    return turned.view(np.int64) if isinstance(keys, np.ndarray) else turned
 
 
-def _in_order_here(limits: Any) -> Any:
-    """The same of NumPy's keys: int64."""
-    return (np.asarray(limits, np.uint64) ^ np.uint64(2**63)).view(np.int64)
+Table = tuple[np.ndarray, ...]
+"""Columns of offers, the keys first."""
+
+
+def _at(table: Table, rows: np.ndarray) -> Table:
+    return tuple(column[rows] for column in table)
 
 
 class _Keeper:
@@ -104,38 +106,41 @@ class _Keeper:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.kept: list[tuple[np.ndarray, ...]] = []
+        self.kept: list[Table] = []
         self.waiting = 0
         self.overflowed = False
 
-    def add(self, keys: np.ndarray, *columns: np.ndarray) -> None:
-        hopeless = self._hopeless(keys, *columns)
+    def add(self, *table: np.ndarray) -> None:
+        hopeless = self._hopeless(table)
         if hopeless is not None and hopeless.any():
             self.overflowed = True
-            keys, columns = keys[~hopeless], tuple(column[~hopeless] for column in columns)
-        self.kept.append((keys, *columns))
-        self.waiting += len(keys)
+            table = _at(table, ~hopeless)
+        self.kept.append(table)
+        self.waiting += len(table[0])
         if len(self.kept) > 1 and self.waiting > max(self.capacity, WAITING_ROWS):
             self.settle()
 
     def merge(self, other: _Keeper) -> None:
         """Add what another keeper was offered."""
         self.overflowed |= other.overflowed
-        for columns in other.kept:
-            self.add(*columns)
+        for table in other.kept:
+            self.add(*table)
 
-    def settle(self) -> tuple[np.ndarray, ...]:
+    def offers(self) -> Table:
+        """All that was kept."""
+        return tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+
+    def settle(self) -> Table:
         """Reduce what was offered to what may still be chosen."""
         if not self.kept:
             return ()
-        columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
-        self.kept, self.waiting = [self._reduce(*columns)], 0
+        self.kept, self.waiting = [self._reduce(self.offers())], 0
         return self.kept[0]
 
-    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _reduce(self, table: Table) -> Table:
         raise NotImplementedError
 
-    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
+    def _hopeless(self, table: Table) -> np.ndarray | None:
         """Which rows cannot be chosen any more, after what was met before; None: cannot tell."""
         return None
 
@@ -153,20 +158,20 @@ class Spread(_Keeper):
         # are always `count` distinct ones (rows under more than 16 labels are not worth the memory)
         super().__init__(count * min(max(n_classes, 1), 16))
         self.count = count
-        self.limits: np.ndarray | None = None
+        self.limits = np.empty(0, np.uint64)
         """By class: the largest key kept where larger ones had to go."""
 
-    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-        codes, index = columns
+    def _reduce(self, table: Table) -> Table:
+        keys, codes, index = table
         if np.all(index[1:] > index[:-1]):  # stable sorts keep that order, and are fast on small numbers
             by_key = np.argsort(keys, kind="stable")
             order = by_key[np.argsort(codes.astype(np.min_scalar_type(int(codes.max())))[by_key], kind="stable")]
         else:
             order = np.lexsort((index, keys, codes))
-        keys, codes, index = keys[order], codes[order], index[order]
+        keys, codes, index = _at(table, order)
         fresh = np.ones(len(keys), bool)
         fresh[1:] = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
-        keys, codes, index = keys[fresh], codes[fresh], index[fresh]
+        table = keys, codes, index = _at((keys, codes, index), fresh)
         starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
         turn = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
         place = np.argsort(turn, kind="stable")[: self.capacity]  # within a turn they are in order of class already
@@ -176,26 +181,23 @@ class Spread(_Keeper):
             largest = np.zeros(top, np.uint64)
             np.maximum.at(largest, codes[place], keys[place])
             self.limits = np.where(went, largest, _ALL)
-        return keys[place], codes[place], index[place]
+        return _at(table, place)
 
-    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
-        codes = columns[0]
-        if self.limits is None or not self.has_limit(int(codes.max(initial=0))):
-            return None
-        return keys > self.limits[codes]
+    def _hopeless(self, table: Table) -> np.ndarray | None:
+        keys, codes, _ = table
+        return keys > self.limits[codes] if self.has_limit(int(codes.max(initial=0))) else None
 
     def has_limit(self, top: int) -> bool:
         """Whether rows of classes up to this number may be hopeless."""
-        return self.limits is not None and top < len(self.limits)
+        return top < len(self.limits)
 
     def hopeful(self, keys: Array, codes: Array) -> Array:
         """Which of these keys, in torch or CuPy, may still be chosen."""
-        return _in_order(keys) <= space_of(keys).asarray(_in_order_here(self.limits))[codes]
+        return _in_order(keys) <= space_of(keys).asarray(_in_order(self.limits))[codes]
 
-    def _quickly(self) -> tuple[np.ndarray, ...] | None:
+    def _quickly(self) -> Table | None:
         """The places that are needed without sorting all rows; None where that is not certain to be enough."""
-        columns = tuple(np.concatenate(parts) for parts in zip(*self.kept, strict=True))
-        keys, codes = columns[:2]
+        table = keys, codes, _ = self.offers()
         if len(keys) <= 4 * self.count:
             return None
         counts = np.bincount(codes)
@@ -205,13 +207,12 @@ class Spread(_Keeper):
         for members in np.split(by_class, np.cumsum(counts)[:-1]):
             small = np.partition(keys[members], share)[share] if len(members) > share else _ALL
             near.append(members[keys[members] <= small])
-        chosen = np.sort(np.concatenate(near))
-        places = Spread._reduce(copy.copy(self), *(column[chosen] for column in columns))
+        places = copy.copy(self)._reduce(_at(table, np.sort(np.concatenate(near))))
         have = np.bincount(places[1], minlength=len(counts))
         turns = have[counts > share].min(initial=len(keys))  # so many are complete in every class
-        whole = int(np.minimum(have, turns).sum())
-        enough = len(np.unique(places[0][:whole])) >= self.count
-        return tuple(column[:whole] for column in places) if enough else None
+        complete = int(np.minimum(have, turns).sum())
+        enough = len(np.unique(places[0][:complete])) >= self.count
+        return tuple(column[:complete] for column in places) if enough else None
 
     def rows(self) -> np.ndarray:
         """Row numbers of the first `count` distinct rows, in order."""
@@ -226,9 +227,8 @@ class Spread(_Keeper):
 class First(_Keeper):
     """The first rows: `anchors="first"`, the paper's choice."""
 
-    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-        order = np.argsort(columns[-1])[: self.capacity]  # parts of the data may arrive in any order
-        return (keys[order], *(column[order] for column in columns))
+    def _reduce(self, table: Table) -> Table:
+        return _at(table, np.argsort(table[-1])[: self.capacity])  # parts of the data may arrive in any order
 
     def rows(self) -> np.ndarray:
         return self.settle()[2]
@@ -245,17 +245,17 @@ class Sample(_Keeper):
     limit = None
     """The largest key kept, once there are enough."""
 
-    def _hopeless(self, keys: np.ndarray, *columns: np.ndarray) -> np.ndarray | None:
-        return None if self.limit is None else keys > self.limit
+    def _hopeless(self, table: Table) -> np.ndarray | None:
+        return None if self.limit is None else table[0] > self.limit
 
-    def _reduce(self, keys: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-        enough = 2 * self.capacity
+    def _reduce(self, table: Table) -> Table:
+        keys, enough = table[0], 2 * self.capacity
         if len(keys) > 2 * enough:  # most are far too large: found without sorting them
             small = keys <= np.partition(keys, enough)[enough]
             if len(np.unique(keys[small])) > self.capacity:
                 self.overflowed = True
-                keys, columns = keys[small], tuple(column[small] for column in columns)
-        index, weight, unit = columns
+                table = _at(table, small)
+        keys, index, weight, unit = table
         distinct, which = np.unique(keys, return_inverse=True)
         if self.capacity and len(distinct) >= self.capacity:
             self.limit = distinct[self.capacity - 1]
@@ -271,7 +271,7 @@ class Sample(_Keeper):
 
     def hopeful(self, keys: Array) -> Array:
         """Which of these keys, in torch or CuPy, may still be chosen, once there is a limit."""
-        return _in_order(_salted(keys)) <= _in_order_here(self.limit)
+        return _in_order(_salted(keys)) <= _in_order(np.asarray(self.limit))
 
     def met_more_than(self, count: int) -> bool:
         """Whether there were more distinct keys than that (at most the capacity)."""
@@ -285,11 +285,10 @@ class Sample(_Keeper):
         keys = self.settle()[0]
         return float(len(keys)) if len(keys) < self.capacity else (len(keys) - 1) / (float(keys[-1]) / 2.0**64)
 
-    def rows(self, *, by_key: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def rows(self, *, by_key: bool = False) -> Table:
         """(row numbers, their weights, their units), ascending; by key the first m are the sample of m rows."""
-        _, index, weight, unit = self.settle()
-        order = slice(None) if by_key else np.argsort(index)
-        return index[order], weight[order], unit[order]
+        _, *rows = self.settle()
+        return tuple(rows) if by_key else _at(tuple(rows), np.argsort(rows[0]))
 
 
 def _salted(keys: Array) -> Array:

@@ -1,12 +1,12 @@
 """Labels and other targets as users pass them: plain arrays, or the sentence that says what is wrong."""
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_array, column_or_1d
 
-from .._arrays import is_foreign, to_numpy
+from .._arrays import Array, is_foreign, to_numpy
 from .check import check_finite, unmasked
 
 MAX_CLASSES = 5_000
@@ -16,7 +16,7 @@ TARGET_SIZES = {"float64": (1e-150, 1e150), "float32": (1e-15, 1e15)}
 """Targets as large as that can be squared and added up."""
 
 
-def need_y(name: str, y: Any) -> None:
+def need_y(name: str, y: object) -> None:
     if y is None:
         raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
 
@@ -28,7 +28,7 @@ def check_length(y: np.ndarray, n: int) -> None:
         raise ValueError(f"X has {n} rows but y has {y.shape[0]}: give one target for each row.")
 
 
-def plain_labels(y: Any) -> Any:
+def plain_labels(y: Array) -> Array:
     """y without its container: from a device, a mask, a sparse matrix, or a pandas extension type."""
     y = unmasked(y, "y")
     if is_foreign(y):
@@ -39,15 +39,17 @@ def plain_labels(y: Any) -> Any:
     return y if plain is None or y.isna().any() else y.to_numpy(dtype=plain)
 
 
-def check_label_values(values: np.ndarray, n: int, name: str) -> None:
+def checked_labels(y: Array, n: int, name: str) -> np.ndarray:
+    """One label a row, or a matrix of 0 and 1 with a column for each label."""
+    need_y(name, y)
+    y = plain_labels(y)
+    values = np.asarray(y)
     if values.ndim == 0:
         check_length(values, n)
     if values.dtype.kind == "f":
         check_finite(values, "y", name)
-
-
-def kind_of_labels(y: Any) -> str:
-    """scikit-learn's word for the kind of these labels."""
+    if values.dtype == object and any(label is None for label in values.ravel().tolist()):
+        raise ValueError("y holds None, which is no label: leave those rows out, or give them a class of their own.")
     try:
         with np.errstate(invalid="ignore"):  # floats beyond the integers are no classes
             kind = type_of_target(y, input_name="y")
@@ -59,27 +61,24 @@ def kind_of_labels(y: Any) -> str:
             "y holds labels of several kinds, which have no order: make all of them text or all of them numbers, and "
             "leave out rows without a label."
         ) from error
-    return kind
+    if kind == "multiclass-multioutput":
+        raise ValueError(
+            "y has several columns with more than two classes, which is not supported: fit one classifier per column, "
+            "for example with sklearn.multioutput.MultiOutputClassifier."
+        )
+    labels = check_array(y) if kind == "multilabel-indicator" else column_or_1d(y, warn=True)
+    check_length(labels, n)
+    return labels
 
 
-def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of each label among the classes, in as few bytes as hold it. Labels of rows without weight may be no
-    class at all, and get any number."""
-    codes = np.empty(len(y), dtype=np.min_scalar_type(len(classes)))
-    for start in range(0, len(y), 2**20):
-        part = slice(start, start + 2**20)
-        codes[part] = np.clip(np.searchsorted(classes, y[part]), 0, len(classes) - 1)
-    return codes
-
-
-def all_classes(name: str, met: np.ndarray, announced: Any = None) -> np.ndarray:
+def all_classes(name: str, labels: np.ndarray, announced: ArrayLike | None = None) -> np.ndarray:
     """The classes there are, and those announced for later."""
-    classes = met
+    classes = labels
     if announced is not None:
         listed = np.unique(np.asarray(plain_labels(announced)))
-        classes = one_kind(met, listed)
+        classes = one_kind(labels, listed)
         if len(classes) > len(listed):
-            strange = np.setdiff1d(met, listed).tolist()
+            strange = np.setdiff1d(labels, listed).tolist()
             raise ValueError(
                 f"y holds {strange[:5]}, which are not among the classes given: list all of them, or none."
             )

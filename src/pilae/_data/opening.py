@@ -10,12 +10,12 @@ from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .check import Columns, check_same_space, check_X
-from .dask import DaskRows, is_dask, lazily
+from .dask import dask_rows, is_dask, lazily
 from .labels import need_y
 from .rows import Rows
-from .sources import Source
-from .stream import FirstReading, Stream, read_targets
-from .targets import Encoding, NoTargets, Reading
+from .sources import Column, Source
+from .stream import Stream, read_targets
+from .targets import Encoding, Look, NoTargets, Reading
 
 QUICK_NUMBERS = 2**14
 """Tables of so many numbers are small work."""
@@ -30,29 +30,14 @@ class Running(NamedTuple):
     block_rows: int | str = "auto"
     verbose: float = 0
 
-    def rows(
-        self, X: Array, encoding: Encoding, weight: np.ndarray | None = None, unit: np.ndarray | None = None
-    ) -> Rows:
+    def rows(self, X: Array, encoding: Encoding, weight: Column = None, unit: Column = None) -> Rows:
         """Arrays to fit on."""
-        return Rows(
-            X,
-            space_for(X, self.device),
-            **encoding._asdict(),
-            weight=weight,
-            unit=unit,
-            block_rows=self.block_rows,
-            dtype=self.dtype,
-            progress=Progress(self.verbose),
-        )
+        return Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
 
-    def settings(self, dtype: str | None) -> dict[str, Any]:
-        """Of a stream."""
-        return {
-            "block_rows": self.block_rows,
-            "dtype": dtype,
-            "progress": Progress(self.verbose),
-            "name": self.name,
-        }
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of rows, wherever they come from."""
+        return {"block_rows": self.block_rows, "dtype": self.dtype or "", "progress": Progress(self.verbose)}
 
 
 class Place(Protocol):
@@ -63,42 +48,34 @@ class Place(Protocol):
     gauge: np.ndarray | None
 
 
-def is_streamed(X: Any) -> bool:
+def is_streamed(X: object) -> bool:
     """Whether X is read in passes of its own: a source, or Dask collections."""
     return isinstance(X, Source) or is_dask(X)
 
 
 def stream_to_fit(
-    running: Running, X: Any, y: Any, sample_weight: Any, kind: type[Reading]
-) -> tuple[Stream, FirstReading]:
+    running: Running, X: Any, y: Any, sample_weight: Any, kind: type[Reading], place: Space | None = None
+) -> Stream:
     """The rows for `fit`, after a first reading of their targets."""
-    space = space_for(np.empty(0), running.device)
-    return _stream(running.settings(running.dtype), space, X, y, sample_weight, kind)
+    space = space_for(np.empty(0), running.device) if place is None else place
+    settings = running.settings | {"name": running.name}
+    if is_dask(X):
+        if kind is not NoTargets:
+            need_y(running.name, y)
+        return dask_rows(X, y, sample_weight, space, kind, settings)
+    check_alone(y, sample_weight)
+    look = read_targets(X, kind, running.name)
+    return Stream(X, space, kind=kind.after(look), look=look, passes=1, **settings)
 
 
 def stream_to_add(
     running: Running, place: Place, columns: Columns, X: Any, y: Any, sample_weight: Any, kind: type[Reading]
-) -> tuple[Stream, FirstReading]:
+) -> Stream:
     """The same for a fitted model, in its dtype and where it lives."""
-    rows, first = _stream(running.settings(place.dtype), place.space, X, y, sample_weight, kind)
+    rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
-    return rows, first
-
-
-def _stream(
-    settings: dict[str, Any], space: Space, X: Any, y: Any, sample_weight: Any, kind: type[Reading]
-) -> tuple[Stream, FirstReading]:
-    if is_dask(X):
-        if kind is not NoTargets:
-            need_y(settings["name"], y)
-        spread = DaskRows(X, y, sample_weight, space, kind, **settings)
-        return spread, spread.reading
-    check_alone(y, sample_weight)
-    first = read_targets(X, kind, settings["name"])
-    rows = Stream(X, space, n=first.n, kind=first.kind, total_weight=first.weight, **settings)
-    rows.passes = 1
-    return rows, first
+    return rows
 
 
 def columns_of(source: Source) -> Columns:
@@ -131,18 +108,17 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     f, width, method, args = question
     if (
         type(X) is np.ndarray
-        and X.size <= QUICK_NUMBERS
+        and 0 < X.size <= QUICK_NUMBERS
         and X.ndim == 2
         and X.shape[1] == columns.count
         and X.dtype.name == place.dtype
         and place.space == NUMPY
         and place.gauge is columns.names is None
-        and math.isfinite(X.sum())
     ):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
-            part = f(X)
-        if len(part) and (part.dtype.kind != "f" or math.isfinite(part.sum())):
-            return part
+            part = f(X) if math.isfinite(X.sum()) else None
+            if part is not None and (part.dtype.kind != "f" or math.isfinite(part.sum())):
+                return part.copy() if np.may_share_memory(part, X) else part
     if is_dask(X):
         return lazily(model, method, X, args)
     return rows_to_ask(model._running(), place, columns, X, method).map(f, width)
@@ -152,14 +128,15 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
     """The rows a fitted model is asked about (Dask collections are asked lazily, see `answers`)."""
     if isinstance(X, Source):
         check_columns(running.name, columns, X)
-        return Stream(X, place.space, n=X.count(), gauge=place.gauge, **running.settings(place.dtype))
+        settings = running._replace(dtype=place.dtype).settings
+        return Stream(X, place.space, look=Look(X.count()), name=running.name, gauge=place.gauge, **settings)
     X, _ = check_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
     return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge)
 
 
-def check_alone(y: Any, sample_weight: Any) -> None:
+def check_alone(y: object, sample_weight: object) -> None:
     if y is not None or sample_weight is not None:
         raise ValueError(
             "A source brings its own targets and weights: call with the source alone, and name them where it is made "
@@ -169,9 +146,8 @@ def check_alone(y: Any, sample_weight: Any) -> None:
 
 def check_columns(name: str, columns: Columns, source: Source) -> None:
     """The columns of a source against those of `fit`."""
-    known, given = columns.names, source.columns
-    if given is not None and known is not None and list(known) != list(given):
-        missing = [name for name in known if name not in given]
+    if source.columns is not None and columns.names is not None and list(columns.names) != list(source.columns):
+        missing = [name for name in columns.names if name not in source.columns]
         what = f"{missing[:5]} are missing" if missing else "they come in another order or there are others"
         raise ValueError(f"The columns of the source are not those of fit: {what}. Name them with columns=[...].")
     if source.d != columns.count:

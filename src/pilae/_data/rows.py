@@ -6,10 +6,10 @@ made dense one at a time. Only the blocks are ever held, so memory does not depe
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +19,7 @@ from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .._engine.scaling import Extent
 from .check import check_answer
+from .sources import Column, at
 
 BLOCK_BYTES = 128 * 2**20
 """Memory budget of the widest array of one block. A quarter of it is aimed at, which a processor's last cache holds,
@@ -44,19 +45,28 @@ class Block(NamedTuple):
     Z: Array
     w: Array
     start: int
-    codes: np.ndarray | None = None
-    unit: np.ndarray | None = None
+    codes: Column = None
+    unit: Column = None
 
 
 class Additive(Protocol):
     """A sum over rows: what two parts of the rows give can be merged."""
 
-    def merge(self, other: Any) -> None: ...
+    def merge(self, other: Self) -> None: ...
 
 
 Total = TypeVar("Total", bound=Additive)
+Make = Callable[[], Total]
+Add = Callable[[Total, Block], None]
+
+Choice = tuple[np.ndarray, ...]
+"""Rows to take: their numbers, and where others are wanted their weights and units."""
+
+ROW_COLUMNS = ("codes", "targets", "weight", "unit")
+"""What `Rows` has of every row besides X."""
 
 
+@dataclass(eq=False)
 class Rows:
     """The rows of X with their targets and weights.
 
@@ -78,38 +88,37 @@ class Rows:
         Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
     gauge : integer array, optional
         Exponents of two, one a column: blocks hold the columns times these powers (see `scaling.gauge_for`).
+    numbers : integer array, optional
+        Of a sample: which rows it was taken from.
+    passes : int
+        How often the rows were read.
     """
+
+    X: Any
+    space: Space
+    codes: Column = None
+    n_classes: int = 0
+    targets: Column = None
+    weight: Column = None
+    unit: Column = None
+    block_rows: int | str = "auto"
+    dtype: str = ""
+    progress: Progress = field(default_factory=partial(Progress, 0))
+    gauge: np.ndarray | None = None
+    numbers: Column = None
+    passes: int = 0
 
     in_memory = True
     """Whether a pass costs no reading."""
 
-    def __init__(
-        self,
-        X: Any,
-        space: Space,
-        *,
-        codes: np.ndarray | None = None,
-        n_classes: int = 0,
-        targets: np.ndarray | None = None,
-        weight: np.ndarray | None = None,
-        unit: np.ndarray | None = None,
-        block_rows: int | str = "auto",
-        dtype: str | None = None,
-        progress: Progress | None = None,
-        gauge: np.ndarray | None = None,
-    ) -> None:
-        self.X, self.space, self.gauge = X, space, gauge
-        self.codes, self.n_classes, self.targets = codes, n_classes, targets
-        self.weight, self.unit = weight, unit
-        self.block_rows = block_rows
-        self.dtype = dtype or float_name(X)
-        self.progress = progress or Progress(0)
-        self.n, self.d = int(X.shape[0]), int(X.shape[1])
-        self.passes = 0
-        self.numbers: np.ndarray | None = None
-        """Of a sample: which rows it was taken from."""
-        self._there: Array = None
+    def __post_init__(self) -> None:
+        self.dtype = self.dtype or float_name(self.X)
+        self.n, self.d = self._shape()
+        self._moved: Array = None
         """X where the blocks are wanted, if it is dense, comes from elsewhere and fits there."""
+
+    def _shape(self) -> tuple[int, int]:
+        return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
     def total_weight(self) -> float:
@@ -142,7 +151,7 @@ class Rows:
     def whole(self) -> Block:
         """All rows as one block, where `dual` allows it."""
         self.passes += 1
-        return self._block(slice(0, self.n), 0)
+        return self._block(0, self.n)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
         """One pass over the data. `label` names it in the progress display."""
@@ -150,12 +159,10 @@ class Rows:
         step = self.rows_per_block(width)
         for start in range(0, self.n, step):
             self.progress.update(label, start, self.n)
-            yield self._block(slice(start, min(start + step, self.n)), start)
+            yield self._block(start, min(start + step, self.n))
         self.progress.update(label, self.n, self.n)
 
-    def total(
-        self, make: Callable[[], Total], add: Callable[[Total, Block], None], label: str, width: int = 0
-    ) -> Total:
+    def total(self, make: Make[Total], add: Add[Total], label: str, width: int = 0) -> Total:
         """One pass over the data: an empty sum from `make`, to which `add` adds every block."""
         total = make()
         for block in self.blocks(label, width):
@@ -168,9 +175,7 @@ class Rows:
 
     def with_gauge(self, gauge: np.ndarray | None, dtype: str) -> Rows:
         """The same rows under another gauge, and in another dtype."""
-        new = copy.copy(self)
-        new.gauge, new.dtype, new._there = gauge, dtype, None
-        return new
+        return replace(self, gauge=gauge, dtype=dtype)
 
     def map(self, f: Callable[[Array], Array], width: int) -> Array:
         """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
@@ -201,74 +206,72 @@ class Rows:
 
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""
-        new = copy.copy(self)
-        new._there = new.gauge = None
-        new.X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
-        new.d = int(new.X.shape[1])
-        return new
+        return replace(self, X=self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0), gauge=None)
 
     def first(self, count: int) -> Rows:
         """The first rows of a sample with weights, as views."""
         if count >= self.n:
             return self
-        new = copy.copy(self)
-        new.X, new.n, new._there = self.X[:count, :], count, None
-        for name in ("codes", "targets", "weight", "unit", "numbers"):
-            value = getattr(self, name)
-            setattr(new, name, None if value is None else value[:count])
-        return new
+        columns: dict[str, Any] = {name: at(getattr(self, name), slice(count)) for name in (*ROW_COLUMNS, "numbers")}
+        return replace(self, X=self.X[:count, :], **columns)
 
-    def take(self, rows: np.ndarray, weight: np.ndarray | None = None, unit: np.ndarray | None = None) -> Rows:
-        """The chosen rows with other weights, as a source of their own (copied: they are few)."""
-        new = Rows(
-            take_rows(self.X, rows),
-            self.space,
-            codes=None if self.codes is None else self.codes[rows],
-            n_classes=self.n_classes,
-            targets=None if self.targets is None else self.targets[rows],
+    def take(self, rows: np.ndarray, weight: Column = None, unit: Column = None) -> Rows:
+        """These rows with other weights, as a source of their own (copied: they are few)."""
+        return replace(
+            self,
+            X=take_rows(self.X, rows),
+            codes=at(self.codes, rows),
+            targets=at(self.targets, rows),
             weight=weight,
             unit=unit,
-            block_rows=self.block_rows,
-            dtype=self.dtype,
-            progress=self.progress,
-            gauge=self.gauge,
+            numbers=rows,
+            passes=0,
         )
-        new.numbers = rows
-        return new
 
-    def samples(self, chosen: list[tuple[np.ndarray, ...]]) -> list[Rows]:
-        """For each (row numbers, their weights, their units) what `take` gives."""
-        return [self.take(*which) for which in chosen]
+    def samples(self, choices: list[Choice]) -> list[Rows]:
+        """What `take` gives for each choice."""
+        return [self.take(*choice) for choice in choices]
 
     def dense(self) -> Array:
         """All rows of a sample as one dense array."""
         return self._dense(self.X)
 
-    def _block(self, part: slice, start: int) -> Block:
-        w = None if self.weight is None else self.space.asarray(self.weight[part], "float64")
-        codes = None if self.codes is None else self.codes[part]
-        unit = None if self.unit is None else self.unit[part]
-        if self._there is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
-            self._there = self._dense(self.X)  # copied once, not in every pass
-        X = self._dense(self.X[part, :]) if self._there is None else self._there[part, :]
-        X = without_weightless(X, w)
-        return Block(X, self._targets(part), w, start, codes, unit)
+    def _block(self, start: int, stop: int) -> Block:
+        part = slice(start, stop)
+        if self._moved is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
+            self._moved = self._dense(self.X)  # copied once, not in every pass
+        X = self._dense(self.X[part, :]) if self._moved is None else self._moved[part, :]
+        return self._with_columns(X, start, *(at(getattr(self, name), part) for name in ROW_COLUMNS))
 
-    def _dense(self, X: Any) -> Array:
+    def _with_columns(
+        self, X: Array, start: int, codes: Column, targets: Column, weight: Column, unit: Column
+    ) -> Block:
+        """A block of rows that are where they are wanted, and of what belongs to them."""
+        if codes is not None:
+            Z = indicators(codes, self.n_classes, self.space, self.dtype)
+        else:
+            Z = None if targets is None else self.space.asarray(targets, self.dtype)
+        w = None if weight is None else self.space.asarray(weight, "float64")
+        return Block(without_weightless(X, w), Z, w, start, codes, unit)
+
+    def _dense(self, X: Array) -> Array:
         if scipy.sparse.issparse(X):
             X = X.toarray()
         with np.errstate(over="ignore"):  # what float32 does not hold shows in what is made of it
             return self.space.asarray(X if self.gauge is None else times_powers(X, self.gauge), self.dtype)
 
-    def _targets(self, part: slice) -> Array:
-        if self.codes is not None:
-            return indicators(self.codes[part], self.n_classes, self.space, self.dtype)
-        return None if self.targets is None else self.space.asarray(self.targets[part], self.dtype)
 
-
-def unit_of(w: np.ndarray | None) -> np.ndarray | None:
+def unit_of(w: Column) -> Column:
     """The weight that leaving one row out takes away: of a weight of 3, which is three equal rows, one."""
     return None if w is None else np.minimum(w, 1.0)
+
+
+def times_factor(factor: Column, codes: Column, w: Column, unit: Column) -> tuple[Column, Column]:
+    """Weights and units of rows with the weight of each one's class."""
+    if factor is None or codes is None:
+        return w, unit
+    c = factor[codes]
+    return (c if w is None else w * c), (c if unit is None else unit * c)
 
 
 def _widen(extent: Extent, block: Block) -> None:
@@ -280,18 +283,18 @@ def without_weightless(X: Array, w: Array) -> Array:
     if w is None:
         return X
     xp = space_of(X).xp
-    there, none = (w > 0)[:, None], xp.zeros_like(X)
-    if bool(xp.all(there)) or float(xp.max(xp.abs(xp.where(there, none, X)))) <= LARGE:
+    counts, zeros = (w > 0)[:, None], xp.zeros_like(X)
+    if bool(xp.all(counts)) or float(xp.max(xp.abs(xp.where(counts, zeros, X)))) <= LARGE:
         return X
-    return xp.where(there, X, none)
+    return xp.where(counts, X, zeros)
 
 
 def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:
     """One 0/1 column per class."""
     if space != NUMPY:  # made there: numbers travel, not a table of zeros
         xp, device = space
-        there = space.asarray(codes.astype(np.int64))
-        return xp.astype(there[:, None] == xp.arange(n_classes, device=device)[None, :], getattr(xp, dtype))
+        numbers = space.asarray(codes.astype(np.int64))
+        return xp.astype(numbers[:, None] == xp.arange(n_classes, device=device)[None, :], getattr(xp, dtype))
     Z = np.zeros((len(codes), n_classes), dtype=dtype)
     Z[np.arange(len(codes)), codes] = 1.0
     return Z

@@ -4,31 +4,115 @@ A source can be read again and again, block by block, with its targets in it. `m
 nothing but blocks and small samples is ever held.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from .._arrays import to_numpy
+from .._arrays import Array, float_name, to_numpy
 from .._base.extras import extra
-from .check import read_once
+from .check import all_finite, read_once
 from .labels import plain_labels
-from .pieces import Piece, need_target
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""
 
 
+Files = str | Path | list
+
+Column = np.ndarray | None
+"""One value for each row, or none at all."""
+
+Where = Callable[[int], str]
+"""Names a row for an error sentence."""
+
+
+def at(values: Column, rows: slice | np.ndarray) -> Column:
+    """The values of these rows, where there are any."""
+    return None if values is None else values[rows]
+
+
+class Piece(NamedTuple):
+    """Some rows as they come from a source."""
+
+    X: Array
+    y: Column
+    w: Column
+    where: Where
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.n if self.w is None else self.w.sum())
+
+    @property
+    def target(self) -> np.ndarray:
+        """The targets, which are needed."""
+        if self.y is None:
+            raise ValueError(
+                "The source has no targets: name the target column (target=...), or give blocks of (X, y)."
+            )
+        return self.y
+
+    def at(self, rows: slice | np.ndarray) -> Piece:
+        """These of the rows."""
+
+        def where(row: int) -> str:
+            return self.where(int(np.arange(self.n)[rows][row]))
+
+        return Piece(self.X[rows, :], at(self.y, rows), at(self.w, rows), where)
+
+
+def check_piece(piece: Piece, columns: list[str] | None, name: str) -> None:
+    """Finite numbers in some rows of a source."""
+    sparse = scipy.sparse.issparse(piece.X)
+    if all_finite(piece.X.data if sparse else piece.X):
+        return
+    row, column = np.argwhere(~np.isfinite(piece.X.toarray() if sparse else piece.X))[0].tolist()
+    raise ValueError(
+        f"{piece.where(row)}, column {column if columns is None else repr(columns[column])} is missing or infinite, "
+        f"which {name} does not take: fill such values first, or leave those rows out."
+    )
+
+
+def check_piece_weight(w: np.ndarray, where: Where) -> None:
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        raise ValueError(f"{where(int(np.argmax(bad)))}: a weight must be a finite number of at least 0.")
+
+
+def check_piece_targets(y: np.ndarray, labels: bool, where: Where, name: str) -> None:
+    """Targets of some rows of a source: labels, or finite numbers."""
+    if y.dtype.kind == "f":
+        missing = ~np.isfinite(y if y.ndim == 1 else y.sum(axis=1))
+    elif y.dtype.kind == "O":
+        missing = np.array([value is None for value in y])
+    elif labels or y.dtype.kind in "biu":
+        return
+    else:
+        raise ValueError(f"{where(0)}: {name} needs numbers as targets, but got {y.dtype}.")
+    if missing.any():
+        raise ValueError(f"{where(int(np.argmax(missing)))}: the target is missing or infinite.")
+    if labels and y.dtype.kind == "f" and np.any(y != np.floor(y)):
+        row = int(np.argmax(y != np.floor(y)))
+        raise ValueError(f"{where(row)}: the target {y[row]!r} is no class; for real targets use PILAERegressor.")
+
+
 class Source:
     """Rows that can be read again and again. Made by `scan_parquet`, `scan_csv` or `scan_blocks`."""
 
-    columns: list[str] | None = None
-    d: int
-    dtype: str
     slow = True
     """Whether reading takes time, so that it is worth a thread of its own."""
+
+    def __init__(self, d: int, dtype: str, columns: list[str] | None = None) -> None:
+        self.d, self.dtype, self.columns = d, dtype, columns
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
         """All rows from the start. With `targets_only` X may be empty, of the right length."""
@@ -36,14 +120,15 @@ class Source:
 
     def count(self) -> int:
         """How many rows there are."""
-        return sum(int(piece.X.shape[0]) for piece in self.read())
+        return sum(piece.n for piece in self.read())
 
-    def targets(self) -> tuple[np.ndarray, np.ndarray | None]:
+    def targets(self) -> tuple[np.ndarray, Column]:
         """All targets and weights, held whole."""
-        pieces = [(need_target(piece), piece.w) for piece in self.read(targets_only=True)]
-        weights = [np.ones(len(y)) if w is None else w for y, w in pieces]
-        weighted = any(w is not None for _, w in pieces)
-        return np.concatenate([y for y, _ in pieces]), np.concatenate(weights) if weighted else None
+        pieces = [(piece.target, piece.w) for piece in self.read(targets_only=True)]
+        y = np.concatenate([y for y, _ in pieces])
+        if all(w is None for _, w in pieces):
+            return y, None
+        return y, np.concatenate([np.ones(len(y)) if w is None else w for y, w in pieces])
 
 
 def scan_parquet(
@@ -108,31 +193,24 @@ def scan_blocks(blocks: Iterable | Callable[[], Iterable]) -> Source:
     >>> bool(model.loo_score_ > 0.99)
     True
     """
-    if iter_once(blocks):
+    if isinstance(blocks, Iterator):
         raise read_once("blocks")
     if not callable(blocks) and not hasattr(blocks, "__iter__"):
         raise ValueError(f"scan_blocks needs an iterable of blocks or a function that returns one. Got {blocks!r}.")
     return _BlockSource(blocks)
 
 
-def iter_once(x: Any) -> bool:
-    """Whether x is an iterator, which is used up by one reading."""
-    return isinstance(x, Iterator)
-
-
 class _BlockSource(Source):
-    def __init__(self, blocks: Any) -> None:
+    def __init__(self, blocks: Iterable | Callable[[], Iterable]) -> None:
         self.blocks = blocks
-        first = next(iter(self._items()), None)
+        first = next(self._items(), None)
         if first is None:
             raise ValueError("scan_blocks got no block: the iterable is empty.")
-        X, _, _, self.columns = first
-        self.d = int(X.shape[1])
-        self.dtype = "float32" if X.dtype == np.float32 else "float64"
+        X, _, _, names = first
+        super().__init__(int(X.shape[1]), float_name(X), names)
 
     def _items(self) -> Iterator[tuple]:
-        made = self.blocks() if callable(self.blocks) else self.blocks
-        for number, item in enumerate(made):
+        for number, item in enumerate(self.blocks() if callable(self.blocks) else self.blocks):
             X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
             names = getattr(X, "columns", None)
             if not scipy.sparse.issparse(X):
@@ -156,7 +234,11 @@ class _BlockSource(Source):
 
 
 class _ArrowSource(Source):
-    def __init__(self, path: Any, kind: str, target: Any, columns: Any, weight: Any, filter: Any) -> None:
+    columns: list[str]
+
+    def __init__(
+        self, path: Files, kind: str, target: str | None, columns: list[str] | None, weight: str | None, filter: Any
+    ) -> None:
         dataset = extra("pyarrow.dataset", "parquet", f"scan_{kind}")
         files = [str(p) for p in path] if isinstance(path, list) else str(path)
         try:
@@ -164,13 +246,14 @@ class _ArrowSource(Source):
         except (OSError, ValueError) as error:
             raise ValueError(f"Cannot read {path} as {kind}: {error}") from None
         self.kind, self.target, self.weight, self.filter = kind, target, weight, filter
-        there = self.dataset.schema.names
-        self.columns = list(columns) if columns is not None else [c for c in there if c not in (target, weight)]
-        if target in self.columns or weight in self.columns:
+        self.sides = [name for name in (target, weight) if name is not None]
+        names = self.dataset.schema.names
+        self.columns = [name for name in names if name not in self.sides] if columns is None else list(columns)
+        if not set(self.sides).isdisjoint(self.columns):
             raise ValueError("columns=[...] names the target or the weight, which are no columns to learn from.")
-        for name in [*self.columns, *(c for c in (target, weight) if c is not None)]:
-            if name not in there:
-                raise ValueError(f"{path} has no column {name!r}; it has {', '.join(there[:20])}.")
+        for name in self.columns + self.sides:
+            if name not in names:
+                raise ValueError(f"{path} has no column {name!r}; it has {', '.join(names[:20])}.")
         if not self.columns:
             raise ValueError(f"{path} has no column to learn from.")
         self._check_types(self.dataset.schema, str(path))
@@ -184,7 +267,7 @@ class _ArrowSource(Source):
     def _check_types(self, schema: Any, file: str) -> None:
         import pyarrow.types as kinds
 
-        for name in self.columns or []:
+        for name in self.columns:
             if name not in schema.names:
                 raise ValueError(f"{file} has no column {name!r}, but other files have it.")
             type_ = schema.field(name).type
@@ -195,39 +278,31 @@ class _ArrowSource(Source):
                 )
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
-        names = [] if targets_only else list(self.columns or [])
-        extra = [name for name in (self.target, self.weight) if name is not None]
-        rows = max(1024, READ_BYTES // (8 * max(1, len(names) + len(extra))))
+        wanted = self.sides if targets_only else self.columns + self.sides
+        size = max(1024, READ_BYTES // (8 * max(1, len(wanted))))
+        how = {"schema": self.dataset.schema, "columns": wanted, "filter": self.filter, "batch_readahead": 1}
         for fragment in self.dataset.get_fragments():
+            file, start = fragment.path, 0
             if self.kind == "parquet":  # a CSV file has no types of its own
-                self._check_types(fragment.physical_schema, fragment.path)
-            start = 0
-            batches = fragment.to_batches(
-                schema=self.dataset.schema,
-                columns=names + extra,
-                filter=self.filter,
-                batch_size=rows,
-                batch_readahead=1,
-            )
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (OSError, ValueError) as error:
-                    raise ValueError(f"{fragment.path}: cannot be read after row {start}: {error}") from None
-                if batch is None:
-                    break
-                if batch.num_rows:
-                    X = np.empty((len(names), batch.num_rows), dtype=self.dtype).T
-                    for j in range(len(names)):
-                        X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
-                    y = None if self.target is None else batch[self.target].to_numpy(zero_copy_only=False)
-                    w = None if self.weight is None else batch[self.weight].to_numpy(zero_copy_only=False)
-                    where = (
-                        fragment.path if self.filter is None else f"{fragment.path}, of the rows that pass the filter"
-                    )
-                    yield Piece(X, y, None if w is None else w.astype(np.float64), _place(where, start))
-                start += batch.num_rows
+                self._check_types(fragment.physical_schema, file)
+            place = file if self.filter is None else f"{file}, of the rows that pass the filter"
+            try:
+                for batch in fragment.to_batches(batch_size=size, **how):
+                    if batch.num_rows:
+                        yield self._piece(batch, len(wanted) - len(self.sides), _place(place, start))
+                    start += batch.num_rows
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{file}: cannot be read after row {start}: {error}") from None
+
+    def _piece(self, batch: Any, d: int, where: Where) -> Piece:
+        X = np.empty((d, batch.num_rows), dtype=self.dtype).T
+        for j in range(d):
+            X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
+        y, w = (
+            None if name is None else batch[name].to_numpy(zero_copy_only=False) for name in (self.target, self.weight)
+        )
+        return Piece(X, y, None if w is None else w.astype(np.float64), where)
 
 
-def _place(what: str, start: int = 0) -> Callable[[int], str]:
+def _place(what: str, start: int = 0) -> Where:
     return lambda row: f"{what}, row {start + row}"

@@ -78,7 +78,7 @@ class Scaling:
         xp = space_of(mean).xp
         if least is not None:
             variance = xp.where(variance > 0, xp.maximum(variance, least**2), variance)
-        return cls(mean, _reciprocal(xp.sqrt(variance)))
+        return cls(mean, reciprocal(xp.sqrt(variance)))
 
     @classmethod
     def centring(cls, mean: Array) -> "Centring":
@@ -101,7 +101,7 @@ class Scaling:
 
     def undo(self, X: Array) -> Array:
         xp = space_of(X).xp
-        return X * xp.astype(_reciprocal(self.inverse), X.dtype) + xp.astype(self.mean, X.dtype)
+        return X * xp.astype(reciprocal(self.inverse), X.dtype) + xp.astype(self.mean, X.dtype)
 
 
 @saveable
@@ -128,7 +128,7 @@ class Squash(Scaling):
         return super().undo(space_of(X).xp.sinh(X))
 
 
-def _reciprocal(x: Array) -> Array:
+def reciprocal(x: Array) -> Array:
     """1 / x, and 0 where x is 0."""
     xp = space_of(x).xp
     positive = x > 0

@@ -28,7 +28,7 @@ from .._search.spec import LAYER_RIDGE
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
-from .fitted import FittedLayers, Fitting, attribute
+from .fitted import FittedLayers, FittedNetwork, Fitting, attribute
 
 
 class BaseStack(
@@ -67,7 +67,7 @@ class BaseStack(
     ) -> FittedLayers:
         running, seed = self._running(), seed_of(self.random_state)
         if is_streamed(X):
-            stream, _ = stream_to_fit(running, X, None, sample_weight, NoTargets)
+            stream = stream_to_fit(running, X, None, sample_weight, NoTargets)
             rows: Rows = stream
             columns = columns_of(stream.source)
         else:
@@ -103,10 +103,7 @@ class BaseStack(
         -------
         array of shape (n_samples, width of that layer), in X's library and on its device
         """
-        fitted = self._read()
-        network, depth = fitted.network, layer_number(self, fitted.network, layer)
-        question = Question(lambda rows: network(rows, depth), fitted.widest, "transform", (layer,))
-        return answers(self, network, fitted.columns, X, question)
+        return features_of_layer(self, X, layer)
 
     def inverse_transform(self, X: Any, layer: int | None = None) -> Array:
         """Reconstruct inputs from features, layer by layer through the kept decoders.
@@ -282,6 +279,14 @@ def template_of(estimator: Any) -> PILAutoencoder:
         raise parameters.bad(estimator, "layer", "None or a PILAutoencoder such as PILAutoencoder(activation='tanh')")
     parameters.check_template(estimator, "layer", estimator.layer, parameters.LAYER)
     return estimator.layer
+
+
+def features_of_layer(model: Fitting, X: Any, layer: int | None) -> Array:
+    """What the first layers make of rows; None: all of them."""
+    fitted: FittedNetwork = model._read()
+    network, depth = fitted.network, layer_number(model, fitted.network, layer)
+    question = Question(lambda rows: network(rows, depth), fitted.widest, "transform", (layer,))
+    return answers(model, network, fitted.columns, X, question)
 
 
 def layer_number(model: Any, network: Network, layer: int | None, *, named: bool = True) -> int:

@@ -18,16 +18,17 @@ from .._base.scalars import seed_of
 from .._data.check import Columns, check_weight, scaled_weight
 from .._data.dask import dask_score, is_dask
 from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_to_add
-from .._data.rows import Rows, unit_of
+from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Source
-from .._data.targets import Encoding, Later, Targets
+from .._data.targets import Encoding, Targets
+from .._network.head import Head
 from .._network.structure import WidthRule
 from .._search.fit import fit_network
 from .._search.spec import HeadSpec, Spec
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters, update
-from .autoencoder import layer_number, layer_spec, template_of
+from .autoencoder import features_of_layer, layer_spec, template_of
 from .fitted import FittedModel, Fitting, attribute
 from .shln import SHLN
 
@@ -41,19 +42,9 @@ def head_has(method: str) -> Callable[[BasePILAE], bool]:
     def check(self: BasePILAE) -> bool:
         if self.fitted_ is not None:
             return self.fitted_.head.offers(method)
-        return isinstance(self.head, (str, SHLN)) or hasattr(self.head, method)
+        return self._own_head or hasattr(self.head, method)
 
     return check
-
-
-def times_class_weights(
-    factor: np.ndarray | None, encoding: Encoding, w: np.ndarray | None, unit: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Weights and units of rows with the weight of each one's class."""
-    if factor is None:
-        return w, unit
-    c = factor[encoding.codes]
-    return (c if w is None else w * c), (c if unit is None else unit * c)
 
 
 class BasePILAE(
@@ -69,7 +60,7 @@ class BasePILAE(
 
     network_ = attribute("network")
     layers_ = attribute("network.layers")
-    head_ = attribute("head")
+    _head = attribute("head")
     head_width_ = attribute("head.width")
     ridge_ = attribute("head.output.ridge")
     ridge_path_ = attribute("head.output.path")
@@ -84,6 +75,14 @@ class BasePILAE(
 
     _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
     _heads: ClassVar[tuple[str, ...]]
+    _rules: ClassVar[parameters.Rules]
+
+    @property
+    def head_(self) -> Head:
+        """The output layer, solved."""
+        if self.fitted_ is not None:
+            self.fitted_.settle()
+        return self._head
 
     @property
     def n_passes_(self) -> int:
@@ -95,11 +94,16 @@ class BasePILAE(
         """Equal for models of the same network: features, neurons, ridge, dtype. Output weights do not count."""
         return update.network_hash(self._read(), "network_hash_")
 
+    @property
+    def _own_head(self) -> bool:
+        """Whether the head is one of pilae's, and not an estimator of somebody else."""
+        return isinstance(self.head, (str, SHLN))
+
     # ------------------------------------------------------------------------------------------- fitting
 
     def _spec(self) -> Spec:
         """The parameters, checked."""
-        parameters.check(self, parameters.NETWORK)
+        parameters.check(self, {**parameters.NETWORK, **self._rules})
         parameters.check_listed(self)
         layer = template_of(self)
         return Spec(
@@ -123,13 +127,12 @@ class BasePILAE(
         head = self.head
         if isinstance(head, SHLN):
             return head._spec()
-        if isinstance(head, str):
-            if head not in self._heads:
-                raise parameters.bad(self, "head", "one of " + ", ".join(map(repr, self._heads)))
+        if isinstance(head, str) and head in self._heads:
             return HeadSpec(head)
-        if not hasattr(head, "fit") or isinstance(head, type):
+        if isinstance(head, (str, type)) or not hasattr(head, "fit") or not hasattr(head, "predict"):
+            names = ", ".join(map(repr, self._heads))
             raise parameters.bad(
-                self, "head", f"one of {self._heads}, an SHLN or a scikit-learn estimator (an object with fit)"
+                self, "head", f"{names}, an SHLN, or a scikit-learn estimator (an object with fit and predict)"
             )
         return HeadSpec("estimator", estimator=head)
 
@@ -171,16 +174,15 @@ class BasePILAE(
         if is_streamed(X):
             fitted.check_streamed()
             kind = type(fitted.targets)
-            stream, first = stream_to_add(running, network, fitted.columns, X, y, sample_weight, kind)
-            targets = fitted.targets.met(first.look, classes)
+            stream = stream_to_add(running, network, fitted.columns, X, y, sample_weight, kind)
+            targets = fitted.targets.met(stream.look, classes)
             stream.read_as(targets)
             stream.factor = self._later_factor(targets)
             return stream, targets
         rows = rows_to_ask(running, network, fitted.columns, X, method)
         w = scaled_weight(check_weight(sample_weight, rows.n), rows.n, fitted.weight_exponent)  # in the units of `fit`
-        targets, encoding = fitted.targets.read(y, rows.n, w, Later(running.name, rows.dtype, classes))
-        rows.codes, rows.n_classes, rows.targets = encoding
-        rows.weight, rows.unit = times_class_weights(self._later_factor(targets), encoding, w, unit_of(w))
+        targets = fitted.targets.read(y, rows, w, running.name, classes)
+        rows.weight, rows.unit = times_factor(self._later_factor(targets), rows.codes, w, unit_of(w))
         return rows, targets
 
     def _later_factor(self, targets: Targets) -> np.ndarray | None:
@@ -294,12 +296,6 @@ class BasePILAE(
 
     # ----------------------------------------------------------------------------------------- predicting
 
-    def _settle(self) -> None:
-        fitted = self._read()
-        moments = getattr(getattr(fitted.head, "output", None), "moments", None)
-        if moments is not None and moments.count:
-            fitted.ready()
-
     def _check_loaded(self) -> None:
         fitted = self._read()
         fitted.check()
@@ -316,7 +312,8 @@ class BasePILAE(
         def of(rows: Array) -> Array:
             return answer(targets, network(rows))
 
-        return answers(self, network, fitted.columns, X, Question(of, fitted.widest, method))
+        widest = max(fitted.columns.count, network.widest, head.width or 0)
+        return answers(self, network, fitted.columns, X, Question(of, widest, method))
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
@@ -331,18 +328,16 @@ class BasePILAE(
         -------
         array of shape (n_samples, width of that layer)
         """
-        fitted = self._read()
-        network, depth = fitted.network, layer_number(self, fitted.network, layer)
-        question = Question(lambda rows: network(rows, depth), fitted.widest, "transform", (layer,))
-        return answers(self, network, fitted.columns, X, question)
+        return features_of_layer(self, X, layer)
 
     def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
-        targets = self._read().targets
+        model = self._settled()
+        targets = model._read().targets
         if is_dask(X):
-            return dask_score(self, targets, X, y, sample_weight)
+            return dask_score(model, targets, X, y, sample_weight)
         if isinstance(X, Source) and y is None:
             y, sample_weight = X.targets()
-        return targets.score(y, self.predict(X), sample_weight)
+        return targets.score(y, model.predict(X), sample_weight)
 
     def report(
         self, X: Any = None, y: Any = None, *, title: str | None = None, image_shape: tuple[int, ...] | None = None
@@ -369,7 +364,7 @@ class BasePILAE(
 
     def get_metadata_routing(self):
         """Metadata routing: `sample_weight` for this estimator, and what a head estimator asks for."""
-        if isinstance(self.head, (str, SHLN)):
+        if self._own_head:
             return super().get_metadata_routing()
         return (
             MetadataRouter(owner=self)
@@ -382,7 +377,7 @@ class BasePILAE(
 
         `given`: the user passed sample_weight (and it is not from class_weight alone).
         """
-        if isinstance(self.head, (str, SHLN)):
+        if self._own_head:
             if params:
                 raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
             return {} if sample_weight is None else {"sample_weight": sample_weight}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -15,11 +15,11 @@ from .._base.saveable import saveable
 from .._data.check import TAME, check_X, tamed_weight
 from .._data.labels import all_classes
 from .._data.opening import columns_of, is_streamed, stream_to_fit
-from .._data.rows import unit_of
+from .._data.rows import times_factor, unit_of
 from .._data.targets import Classes, Targets, read_labels
 from .._search.spec import Spec
 from . import parameters
-from .base import BasePILAE, head_has, times_class_weights
+from .base import BasePILAE, head_has
 from .fitted import FittedModel, attribute
 
 
@@ -147,6 +147,12 @@ default="auto"
     """
 
     _heads = ("shln", "ridge", "softmax")
+    _rules: ClassVar[parameters.Rules] = {
+        "class_weight": parameters.Rule(
+            lambda v: v is None or isinstance(v, dict) or (isinstance(v, str) and v == "balanced"),
+            "None, 'balanced' or a dict from class to weight",
+        )
+    }
 
     classes_ = attribute("targets.classes")
     multilabel_ = attribute("targets.multilabel")
@@ -201,10 +207,10 @@ default="auto"
         spec, running = self._spec(), self._running()
         if not is_streamed(X):
             return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params)
-        rows, first = stream_to_fit(running, X, y, sample_weight, Classes)
-        targets = Classes(all_classes(running.name, first.look.classes, classes))
+        rows = stream_to_fit(running, X, y, sample_weight, Classes)
+        targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
-        mass[np.searchsorted(targets.classes, first.look.classes)] = first.look.mass
+        mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
         rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
         rows.read_as(targets)
         routed = self._head_fit_params(None, fit_params, given=False)
@@ -227,7 +233,7 @@ default="auto"
             if encoding.codes is None:
                 raise weights_of_labels()
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
-            w, unit = times_class_weights(self._class_factor(targets.classes, mass), encoding, w, unit)
+            w, unit = times_factor(self._class_factor(targets.classes, mass), encoding.codes, w, unit)
         rows = running.rows(X, encoding, w, unit)
         routed = self._head_fit_params(w, fit_params, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
@@ -273,7 +279,7 @@ default="auto"
             return None
         if targets.multilabel:
             raise weights_of_labels()
-        return np.array([self.class_weight.get(label, 1.0) for label in targets.classes.tolist()])
+        return self._sound(np.array([self.class_weight.get(label, 1.0) for label in targets.classes.tolist()]))
 
     def _class_factor(self, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
         """The weight of each class, from class_weight and what the rows of each class weigh."""
@@ -281,9 +287,10 @@ default="auto"
             return None
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             return mass.sum() / (len(classes) * np.where(mass > 0, mass, np.inf))
-        if not isinstance(self.class_weight, dict):
-            raise parameters.bad(self, "class_weight", "None, 'balanced' or a dict from class to weight")
-        factor = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        return self._sound(compute_class_weight(self.class_weight, classes=classes, y=classes))
+
+    def _sound(self, factor: np.ndarray) -> np.ndarray:
+        """Weights of classes that can be computed with."""
         if not np.all(np.isfinite(factor)) or np.any(factor < 0) or not np.any(factor > 0):
             raise parameters.bad(self, "class_weight", "a dict of finite weights of at least 0, not all of them 0")
         if np.any(np.abs(np.frexp(factor)[1]) >= TAME):

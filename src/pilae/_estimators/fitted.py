@@ -7,9 +7,10 @@ moment leaves the estimator as it was.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -35,15 +36,28 @@ class LeftOut(NamedTuple):
     predicted: np.ndarray
 
 
-@saveable
 @dataclass(frozen=True, eq=False)
-class FittedLayers:
-    """Autoencoder layers."""
+class Fitted:
+    """What every fitted estimator knows."""
 
     columns: Columns
+
+    def ready(self) -> None:
+        """Finish what was put off."""
+
+    def settle(self) -> None:
+        """The same where it can be done: a network without rows has nothing to solve."""
+
+    def lean(self) -> Self:
+        """What predicting needs, without what only training does."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetwork(Fitted):
+    """Columns and the layers on them."""
+
     network: Network
-    passes: int
-    reconstruction_error: float | None = None
 
     @property
     def features_out(self) -> int:
@@ -51,22 +65,23 @@ class FittedLayers:
 
     @property
     def widest(self) -> int:
-        return max([self.columns.count, *(layer.width for layer in self.network.layers)])
-
-    def ready(self) -> None:
-        """Nothing was put off."""
-
-    def lean(self) -> FittedLayers:
-        return self
+        return max(self.columns.count, self.network.widest)
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class FittedModel:
+class FittedLayers(FittedNetwork):
+    """Autoencoder layers."""
+
+    passes: int
+    reconstruction_error: float | None = None
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class FittedModel(FittedNetwork):
     """A whole network: layers, head, and what its outputs mean."""
 
-    columns: Columns
-    network: Network
     head: Head
     targets: Targets
     search: list[dict[str, Any]] = field(default_factory=list)
@@ -82,30 +97,26 @@ class FittedModel:
     """What a robust fit gave each row."""
 
     @property
-    def features_out(self) -> int:
-        return self.network.layers[-1].width if self.network.layers else self.columns.count
-
-    @cached_property
     def widest(self) -> int:
-        return max([self.columns.count, self.head.width or 0, *(layer.width for layer in self.network.layers)])
+        return max(super().widest, self.head.width or 0)
 
     def ready(self) -> None:
-        """Solve what was put off."""
         self.head.ready()
 
-    def lean(self) -> FittedModel:
-        """What predicting needs, without what only training does."""
+    def settle(self) -> None:
+        self.head.settle()
+
+    def lean(self) -> Self:
         layers = [replace(layer, statistics=None) for layer in self.network.layers]
         return replace(self, network=replace(self.network, layers=layers), head=self.head.lean())
 
     def judged(self) -> FittedModel:
         """With the leave-one-out results of its head, where that has some."""
-        output = getattr(self.head, "output", None)
-        if output is None or output.loo is None:
+        results = self.head.judged(self.targets)
+        if results is None:
             return self
-        predicted, score = self.targets.judged(output.loo)
-        left_out = LeftOut(output.scored_rows, predicted)
-        return replace(self, loo_predictions=left_out, loo_score=score, loo_is_stale=False)
+        rows, predicted, score = results
+        return replace(self, loo_predictions=LeftOut(rows, predicted), loo_score=score, loo_is_stale=False)
 
     def check_streamed(self) -> None:
         """Whether weights of a source mean what they meant in `fit`."""
@@ -119,23 +130,28 @@ class FittedModel:
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
 
 
-F = TypeVar("F")
+F = TypeVar("F", bound=Fitted)
 
 
-def attribute(path: str, doc: str = "") -> Any:
+class attribute(property):
     """An attribute of an estimator: this part of `fitted_`. There is none before `fit`, or where the part is None."""
-    get = attrgetter(path)
 
-    def read(self: Fitting) -> Any:
-        value = None if self.fitted_ is None else get(self.fitted_)
+    def __init__(self, path: str) -> None:
+        super().__init__(self._part)
+        self.get, self.name = attrgetter(path), path
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def _part(self, estimator: Fitting) -> Any:
+        fitted, value = estimator.fitted_, None
+        if fitted is not None:
+            with contextlib.suppress(AttributeError):  # of a head that has no such thing
+                value = self.get(fitted)
         if value is None:
-            name = type(self).__name__
-            raise AttributeError(
-                f"This {name} has no {path}: " + ("fit it first." if self.fitted_ is None else "none.")
-            )
+            why = "it is not fitted yet" if fitted is None else "this model found none"
+            raise AttributeError(f"This {type(estimator).__name__} has no {self.name}: {why}.")
         return value
-
-    return property(read, doc=doc)
 
 
 class Fitting(BaseEstimator, Generic[F]):
@@ -162,6 +178,14 @@ class Fitting(BaseEstimator, Generic[F]):
         if fitted is None:
             check_is_fitted(self)  # which says so
         return fitted  # type: ignore[return-value]
+
+    def _settled(self) -> Self:
+        """This estimator as it is at this moment, what was put off finished: others may go on changing the original."""
+        new, fitted = copy.copy(self), self._read()
+        with sharing():
+            fitted.settle()
+        new.fitted_ = fitted
+        return new
 
     def _refitted(self, make: Callable[[], F], *data: Any) -> Self:
         """Fitted anew to the data."""

@@ -22,15 +22,14 @@ from .._search.images import SEARCH_IMAGES, ImagePlan, ImageSearch, ImageSpec, b
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
-from .fitted import Fitting, attribute
+from .fitted import Fitted, Fitting, attribute
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class FittedImages:
+class FittedImages(Fitted):
     """Image features: branches of patch layers, and why they are these."""
 
-    columns: Columns
     branches: list[Branch]
     image_shape: Shape
     plan: ImagePlan
@@ -128,15 +127,14 @@ class ConvPILAE(
     patch_, pool_, encoder_ridge_, contrast_, mirror_, depth_, filters_
         What was found or given.
     search_ : list of dict
-        Every candidate with the leave-one-out loss of a ridge on its features, as in `PILAEClassifier` (empty without
-        `y`).
+        Every candidate with the squared leave-one-out error of a ridge on its features (empty without `y`).
     n_features_in_ : int
 
     Notes
     -----
-    With "auto" parameters and a `y`, as in a pipeline, they are chosen by the leave-one-out loss of a linear output
-    layer on at most 6,000 training images. Without a `y` they are: patches of a quarter of the side, 4 x 4 cells,
-    ridge 1, contrast 0.1, no mirror, one layer.
+    With "auto" parameters and a `y`, as in a pipeline, they are chosen by the squared leave-one-out error of a linear
+    output layer on at most 6,000 training images. Without a `y` they are: patches of a quarter of the side, 4 x 4
+    cells, ridge 1, contrast 0.1, no mirror, one layer.
 
     Examples
     --------

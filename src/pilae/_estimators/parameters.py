@@ -35,7 +35,9 @@ def check(estimator: BaseEstimator, rules: Rules) -> None:
 
 
 def _is_one_of(value: Any, choices: tuple) -> bool:
-    return any(value is c or (isinstance(value, type(c)) and not isinstance(c, bool) and value == c) for c in choices)
+    """Whether it is one of these words or numbers; True is not 1."""
+    plain = isinstance(value, str) or is_integer(value)
+    return any(value is c or (plain and isinstance(c, (str, int)) and value == c) for c in choices)
 
 
 def _listed(choices: tuple) -> str:
@@ -73,8 +75,8 @@ def _is_width(width: Any) -> bool:
     if isinstance(width, str):
         return width in ("auto", "rank", "decay")
     if isinstance(width, tuple) and len(width) == 2 and isinstance(width[0], str):
-        least = 0 if width[0] == "rank" else 1e-12
-        return width[0] in ("rank", "decay", "error") and is_number(width[1]) and least <= width[1] <= 1
+        rule, number = width
+        return rule in ("rank", "decay", "error") and is_number(number) and (0 < number <= 1 or width == ("rank", 0))
     if isinstance(width, (list, tuple, np.ndarray)):
         return len(width) > 0 and all(map(_is_positive, width))
     return _is_positive(width)
@@ -231,7 +233,7 @@ class TemplateParams(BaseEstimator):
         for key in values:
             name, _, inner = key.partition("__")
             part = values.get(name, getattr(self, name, None))
-            if inner and name in self._templates and not hasattr(part, "set_params"):
+            if inner and name in self._templates and (isinstance(part, type) or not hasattr(part, "set_params")):
                 raise ValueError(
                     f"{key!r} cannot be set while {name} is {part!r}: give an object first, {name}="
                     f"{self._templates[name]}."

@@ -18,25 +18,24 @@ from sklearn.exceptions import ConvergenceWarning
 from .._arrays import Array, space_of, to_numpy
 from .._base.saveable import check_shape, saveable
 from .._base.warn import warn
-from .._data.check import Columns, check_same_space, check_X
+from .._data.check import Columns, check_answer, check_same_space, check_X
 from .._data.rows import Rows
-from .._data.targets import Targets, accuracy, r2, read_labels, read_numbers
+from .._data.targets import Classes, Numbers, Targets, read_labels, read_numbers
 from .._engine.activations import neurons
 from .._engine.linalg import pseudoinverse
 from .._engine.scaling import Scaling, own_gauge
 from ..save import SaveMixin
 from . import parameters
-from .fitted import Fitting, attribute
+from .fitted import Fitted, Fitting, attribute
 
 MAX_ROWS = 10_000
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class FittedPIL:
+class FittedPIL(Fitted):
     """Layers of pseudoinverses, and the output weights."""
 
-    columns: Columns
     targets: Targets
     gauge: np.ndarray | None
     scaling: Scaling
@@ -49,7 +48,9 @@ class FittedPIL:
         H = _with_bias(self.scaling(X))
         for W in self.weights:
             H = neurons(self.activation, H, W)
-        return H @ self.output
+        outputs = H @ self.output
+        check_answer(outputs)  # a class made of them would not show that they overflowed
+        return outputs
 
 
 class _BasePIL(SaveMixin, Fitting[FittedPIL]):
@@ -170,7 +171,7 @@ class PILClassifier(ClassifierMixin, _BasePIL):
 
     def score(self, X, y, sample_weight=None) -> float:
         """Accuracy."""
-        return accuracy(y, self.predict(X), sample_weight)
+        return Classes.score(y, self.predict(X), sample_weight)
 
 
 @saveable
@@ -199,7 +200,7 @@ class PILRegressor(RegressorMixin, _BasePIL):
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2, the mean over outputs."""
-        return r2(y, self.predict(X), sample_weight)
+        return Numbers.score(y, self.predict(X), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -86,6 +86,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     """
 
     _heads = ("shln", "ridge")
+    _rules: ClassVar[parameters.Rules] = {"loss": parameters.choice("squared", "robust")}
 
     row_weights_ = attribute("row_weights")
 
@@ -136,14 +137,13 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
 
     def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
         spec, running = self._spec(), self._running()
-        parameters.check(self, {"loss": parameters.choice("squared", "robust")})
         if is_streamed(X):
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
-            stream, first = stream_to_fit(running, X, y, sample_weight, Numbers)
-            assert isinstance(first.kind, Numbers)
+            stream = stream_to_fit(running, X, y, sample_weight, Numbers)
             routed = self._head_fit_params(None, fit_params, given=False)
-            return self._fitted_to(spec, stream, columns_of(stream.source), first.kind, None, routed)
+            targets = Numbers.after(stream.look)
+            return self._fitted_to(spec, stream, columns_of(stream.source), targets, None, routed)
         X, columns = check_X(X, running.name, min_rows=2)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)

@@ -1,7 +1,7 @@
 """Branches of image features: one or two patch layers, pooled over a grid; and images in blocks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Branch:
     def maps(self, X: Array) -> Array:
         """What the last layer sees of images: themselves, or the halved maps of the layer below."""
         for layer in self.layers[:-1]:
-            X = halved(layer(X), *layer.positions(shape_of(X)))
+            X = maps_of(layer, X)
         return X
 
     def __call__(self, X: Array) -> Array:
@@ -46,24 +46,24 @@ class Branch:
         return F
 
     def _pooled(self, X: Array) -> Array:
-        maps = self.maps(X)
-        H = self.layers[-1](maps)
-        xp = namespace(H)
-        rows, columns = self.layers[-1].positions(shape_of(maps))
-        whole = xp.reshape(H, (int(H.shape[0]), rows, columns, -1))
-        over = xp.max if self.pooling == "max" else xp.mean
+        maps, layer, xp = self.maps(X), self.layers[-1], namespace(X)
+        rows, columns = layer.positions(shape_of(maps))
+        H = xp.reshape(layer(maps), (int(X.shape[0]), rows, columns, -1))
+        pool = xp.max if self.pooling == "max" else xp.mean
         cells = [
-            over(whole[:, a:b, c:d, :], axis=(1, 2))
+            pool(H[:, a:b, c:d, :], axis=(1, 2))
             for a, b in cells_of(rows, self.grid[0])
             for c, d in cells_of(columns, self.grid[1])
         ]
         F = xp.stack(cells, axis=1)
         F *= xp.astype(F > TINY, F.dtype)
-        if self.power == 0.5:
-            F = np.sqrt(F, out=F) if isinstance(F, np.ndarray) else xp.sqrt(F)
-        elif self.power != 1:
-            F = F**self.power
+        F = xp.sqrt(F) if self.power == 0.5 else F**self.power
         return xp.reshape(F, (int(F.shape[0]), -1))
+
+
+def maps_of(layer: PatchLayer, X: Array) -> Array:
+    """What the next layer sees of images, or of the maps below."""
+    return halved(layer(X), *layer.positions(shape_of(X)))
 
 
 def halved(H: Array, rows: int, columns: int) -> Array:
@@ -104,33 +104,30 @@ class Images:
         return self.space.xp.reshape(X, (int(X.shape[0]), *self.image))
 
 
-def features_of_images(branches: list[Branch], images: Any, block_rows: int | str, space: Space) -> Array:
+def features_of_images(branches: list[Branch], images: Array | Images, block_rows: int | str, space: Space) -> Array:
     """Features of all branches, one beside the other."""
-    xp = space.xp
 
-    def of(X: Array) -> Array:
+    def features(X: Array) -> Array:
         parts = [branch(X) for branch in branches]
-        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+        return parts[0] if len(parts) == 1 else space.xp.concat(parts, axis=1)
 
-    return blockwise(of, images, [layer for branch in branches for layer in branch.layers], space, block_rows)
+    return blockwise(features, images, [layer for branch in branches for layer in branch.layers], space, block_rows)
 
 
-def blockwise(f: Any, images: Any, layers: list[PatchLayer], space: Space, block_rows: int | str = "auto") -> Array:
+def blockwise(
+    f: Callable[[Array], Array], images: Array | Images, layers: list[PatchLayer], space: Space, block_rows: int | str
+) -> Array:
     """f of the images, some at a time: as many as keep patches and responses of every layer within some megabytes."""
     n, h, w, _ = (int(size) for size in images.shape)
     widest = max(max(layer.width, layer.size[0] * layer.size[1] * layer.channels) for layer in layers)
     step = max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * widest))
     step = step if block_rows == "auto" else int(block_rows)
     out: Array = None
-    parts = []
     for start in range(0, n, step):
         block = images[start : min(start + step, n), ...]
         with sharing(block):
             part = f(block)
-        if isinstance(part, np.ndarray):  # written in place: no second copy of the result
-            if out is None:
-                out = np.empty((n, *part.shape[1:]), part.dtype)
-            out[start : start + len(part)] = part
-        else:
-            parts.append(part)
-    return out if out is not None else space.xp.concat(parts, axis=0)
+        if out is None:  # written in place: no second copy of the result
+            out = space.xp.empty((n, *part.shape[1:]), dtype=part.dtype, device=space.device)
+        out[start : min(start + step, n), ...] = part
+    return out

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, matmul, namespace
+from .._arrays import Array
 from .._data.rows import Rows
 from .._engine.factors import EIGEN_WIDTH, RidgeFactors
-from .._engine.linalg import Gram
 from .._engine.loo import Batches, best_ridge, leave_one_out, ridge_grid
 from .._engine.moments import Moments, product_under
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
 from .._engine.widths import WidthPath, best_width
 from .head import LinearHead
+from .layer import squares_left
 from .network import FeatureCache
 from .neurons import Hidden
-from .output import Output, add_features, features_of, solution, standardised
+from .output import Output, add_features, features_of, ridge_factors, solution
 
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
@@ -37,20 +37,12 @@ CACHED_NUMBERS = 4_000_000
 
 @dataclass
 class HeadInput:
-    """What a head is built on: rows, those to score, and what it sees of them; scaling, spectrum and anchors of its
-    neurons."""
+    """What a head is built on: rows, those to score, and what it sees of them, so many columns."""
 
     rows: Rows
     scored: Rows
-    features: Callable[[Array], Array]
     cache: FeatureCache
-    scaling: Scaling | None
-    gram: Gram | None
-    anchors: Array
-
-    @property
-    def columns(self) -> int:
-        return int(self.anchors.shape[1])
+    columns: int
 
 
 class OutputSpec(NamedTuple):
@@ -61,7 +53,7 @@ class OutputSpec(NamedTuple):
     scale: np.ndarray
     """What one unit of error is for each output."""
     nested: bool = False
-    """Whether the width is chosen too, from the whole width path."""
+    """Whether the width of hidden neurons is chosen too, from the whole width path."""
     keep: bool = False
     """Whether the sums stay with the layer."""
     near: float | None = None
@@ -70,84 +62,74 @@ class OutputSpec(NamedTuple):
     """The columns of the network's input: with them eq (3) is evaluated too."""
 
 
-def fit_output(given: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
+def fit_output(head_input: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
     """Solve the output layer in one pass, and score it by leave-one-out; `neurons` says which scored rows became
     neurons."""
-    return _OutputFit(given, hidden, neurons, spec).head()
+    return _OutputFit(head_input, hidden, neurons, spec).head()
 
 
 class _OutputFit:
     """One output layer on its way: its sums, then its width, its ridge, its leave-one-out results."""
 
-    def __init__(self, given: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> None:
-        self.given, self.hidden, self.spec = given, hidden, spec
-        rows, ridge = given.rows, spec.ridge
+    def __init__(self, head_input: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> None:
+        self.input, self.hidden, self.spec = head_input, hidden, spec
+        rows = head_input.rows
         self.smallest = SMALLEST_RIDGE[rows.dtype]
-        width = given.columns if hidden is None else hidden.columns
+        lowest = self.smallest if isinstance(spec.ridge, str) else spec.ridge
+        width = head_input.columns if hidden is None else hidden.columns
         self.moments: Moments = rows.total(
-            partial(
-                Moments,
-                rows.space,
-                product=product_under(self.smallest if isinstance(ridge, str) else ridge, rows.space, rows.dtype),
-            ),
-            partial(add_features, given.cache, hidden),
+            partial(Moments, rows.space, product=product_under(lowest, rows.space, rows.dtype)),
+            partial(add_features, head_input.cache, hidden),
             f"output layer, {width} columns",
             width,
         )
-        given.cache.release()
-        self.chooser, self.few = chooser_of(given.scored, neurons), given.scored.first(CHOICE_ROWS)
+        head_input.cache.release()
+        self.chooser, self.few = chooser_of(head_input.scored, neurons), head_input.scored.first(CHOICE_ROWS)
 
     def head(self) -> LinearHead:
-        spec, width_path = self.spec, None
-        ridge = spec.ridge
-        if spec.nested:
-            best, width_path = self._choose_width()
-            ridge = best if ridge == "auto" else ridge
-        moments = self.moments
-        scaling, G, C = standardised(moments, self._links)
-        factors = RidgeFactors(G, C, moments.weight, nested=spec.nested)
-        literal = None
-        if spec.raw_columns is not None and (ridge == "guo2003" or factors.route == "eigh"):  # else one more factor
-            literal = guo2003(copy.copy(factors), G, C, moments, spec.raw_columns)
-        value, loo, path = self._choose_ridge(factors, scaling, literal if ridge == "guo2003" else ridge)
+        spec, ridge, width_path = self.spec, None, None
+        if spec.nested and self.hidden is not None:
+            ridge, width_path = self._choose_width(self.hidden)
+        links = None if self.hidden is None else self.hidden.links
+        scaling, factors = ridge_factors(self.moments, links, nested=width_path is not None)
+        literal = None  # where it would take one more factor it is evaluated for those who ask for it alone
+        if spec.raw_columns is not None and (spec.ridge == "guo2003" or factors.route == "eigh"):
+            literal = guo2003(copy.copy(factors), self.moments, spec.raw_columns)
+        if spec.ridge != "auto":
+            ridge = literal if isinstance(spec.ridge, str) else float(spec.ridge)
+        ridge, loo, path = self._choose_ridge(factors, scaling, ridge)
         if width_path is not None:
-            path = {r: float(e.min()) for r, e in width_path.errors.items()} | {value: loo.squared_error(spec.scale)}
-        coef, intercept = solution(factors, value, scaling, moments, self.given.rows.dtype)
+            path = {r: float(e.min()) for r, e in width_path.errors.items()} | {ridge: loo.squared_error(spec.scale)}
+        coef, intercept = solution(factors, ridge, scaling, self.moments, self.input.rows.dtype)
         output = Output(
             coef=coef,
             intercept=intercept,
-            ridge=value,
+            ridge=ridge,
             route=factors.route,
             loo=loo,
-            scored_rows=self.given.scored.numbers,
+            scored_rows=self.input.scored.numbers,
             guo2003=literal,
             path=path,
             width_path=width_path,
-            moments=moments if spec.keep else None,
+            moments=self.moments if spec.keep else None,
         )
         return LinearHead(self.hidden, output)
 
-    @property
-    def _links(self) -> int | None:
-        return None if self.hidden is None else self.hidden.links
-
-    def _choose_width(self) -> tuple[float, WidthPath]:
-        """Cut the layer to its best width. The best ridge, and the whole path."""
-        hidden, few, ridge = self.hidden, self.few, self.spec.ridge
-        assert hidden is not None
-        assert few.unit is not None
-        assert few.weight is not None
+    def _choose_width(self, hidden: Hidden) -> tuple[float, WidthPath]:
+        """Cut the hidden layer to its best width. The best ridge, and the whole path."""
+        few, ridge = self.few, self.spec.ridge
+        weight, unit = weights_and_units(few)
         at = np.flatnonzero(self.chooser[: few.n] > 0)
-        choosers = few.take(at, few.weight[at], few.unit[at])  # rows that are neurons choose no width
-        scaling, G, C = standardised(self.moments, hidden.links)
+        choosers = few.take(at, weight[at], unit[at])  # rows that are neurons choose no width
+        scaling, factors = ridge_factors(self.moments, hidden.links)
         grid = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
         width, best, path = best_width(
-            RidgeFactors(G, C, self.moments.weight, nested=True),
+            factors,
             self.moments.mean_b,
             self.spec.scale,
             self._batches(choosers, scaling, self.chooser[at]),
             self.chooser[at],
-            few.unit[at],
+            unit[at],
             grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)],
             first=hidden.links + 1,
             near=self.spec.near,
@@ -156,32 +138,27 @@ class _OutputFit:
         return best, path
 
     def _choose_ridge(
-        self, factors: RidgeFactors, scaling: Scaling, ridge: float | str | None
+        self, factors: RidgeFactors, scaling: Scaling, ridge: float | None
     ) -> tuple[float, Scored, dict[float, float]]:
-        """(ridge, leave-one-out results with it, squared error of every ridge tried)."""
-        mean, scale, scored = self.moments.mean_b, self.spec.scale, self.given.scored
+        """(ridge, the best one where None is given, leave-one-out results with it, squared error of all tried)."""
+        mean, scale, scored = self.moments.mean_b, self.spec.scale, self.input.scored
         path: dict[float, float] = {}
-        if ridge == "auto":
+        if ridge is None:
             few = self._batches(self.few, scaling, self.chooser)
-            value, loo, path = best_ridge(factors, mean, scale, few, self.smallest, self.spec.near)
-        else:
-            assert not isinstance(ridge, str)
-            assert ridge is not None
-            value = float(ridge)
-        if ridge != "auto" or self.few is not scored:
-            [loo] = leave_one_out(factors, [value], mean, self._batches(scored, scaling, self.chooser, once=True))
-        return value, loo, path or {value: loo.squared_error(scale)}
+            ridge, loo, path = best_ridge(factors, mean, scale, few, self.smallest, self.spec.near)
+            if self.few is scored:
+                return ridge, loo, path
+        [loo] = leave_one_out(factors, [ridge], mean, self._batches(scored, scaling, self.chooser, once=True))
+        return ridge, loo, path or {ridge: loo.squared_error(scale)}
 
     def _batches(self, scored: Rows, scaling: Scaling, chooser: np.ndarray, *, once: bool = False) -> Batches:
-        return scored_batches(scored, features_of(self.given.features, self.hidden), scaling, chooser, once=once)
+        return scored_batches(scored, features_of(self.input.cache.network, self.hidden), scaling, chooser, once=once)
 
 
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows) -> Scored:
     """Leave-one-out of the output layer as it is now, on rows that are in its sums and are no neurons of it."""
-    moments = head.output.moments
-    assert moments is not None
-    scaling, G, C = standardised(moments, head.links)
-    factors = RidgeFactors(G, C, moments.weight, nested=True)
+    moments = head.statistics("recalibrate")
+    scaling, factors = ridge_factors(moments, head.links)
     chooser = chooser_of(scored, np.zeros(scored.n, bool))
     batches = scored_batches(scored, features, scaling, chooser, once=True)
     [loo] = leave_one_out(factors, [head.output.ridge], moments.mean_b, batches)
@@ -194,52 +171,50 @@ def chooser_of(scored: Rows, neurons: np.ndarray) -> np.ndarray:
     A class of which hardly any row is left (anchors take classes in turn, so rare ones are used up first) counts with
     all its rows.
     """
-    assert scored.weight is not None
-    others = ~neurons
+    others, (weight, _) = ~neurons, weights_and_units(scored)
     codes = np.zeros(len(others), np.int64) if scored.codes is None else scored.codes
-    chooser = np.where(others, scored.weight, 0.0)
+    chooser = np.where(others, weight, 0.0)
     for c in np.unique(codes):
         members = codes == c
         left = members & others
         if left.sum() >= max(3, 0.2 * members.sum()):
-            chooser[left] *= scored.weight[members].sum() / scored.weight[left].sum()
+            chooser[left] *= weight[members].sum() / weight[left].sum()
         else:
-            chooser[members] = scored.weight[members]
+            chooser[members] = weight[members]
     return chooser
 
 
-def guo2003(factors: RidgeFactors, G: Array, C: Array, moments: Moments, d: int) -> float:
+def weights_and_units(scored: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Of scored rows; 1 each where none are head_input."""
+    ones = np.ones(scored.n)
+    return ones if scored.weight is None else scored.weight, ones if scored.unit is None else scored.unit
+
+
+def guo2003(factors: RidgeFactors, moments: Moments, d: int) -> float:
     """h_x of eq (3), the ridge per unit of weight, with residuals and weights of a first fit at FIRST_FIT_RIDGE.
 
     Taken literally it grows with d**4: on images it is far too large, and leave-one-out says so.
     """
-    xp, total = namespace(G), moments.weight
+    xp, total = moments.space.xp, moments.weight
     W = factors.at(FIRST_FIT_RIDGE).coefficients()
-    targets = float(xp.sum(moments.variance_b())) * total
-    residual = targets - 2 * float(xp.sum(W * C)) + float(xp.sum(W * matmul(G, W)))
+    residual = squares_left(float(xp.sum(moments.variance_b())) * total, factors.G, factors.C, W)
     squares = float(xp.sum(W**2))
-    if squares <= 0:
-        return 0.0
-    return d**2 * (1 + (d - 1) ** 2) * max(residual, 0.0) / (total * squares)
+    return d**2 * (1 + (d - 1) ** 2) * residual / (total * squares) if squares > 0 else 0.0
 
 
 def scored_batches(
     scored: Rows, features: Callable[[Array], Array], scaling: Scaling, chooser: np.ndarray, *, once: bool = False
 ) -> Batches:
     """The scored rows as leave-one-out takes them; kept between calls where they are few, unless `once`."""
-    width = int(scaling.mean.shape[0])
+    width, xp = int(scaling.mean.shape[0]), scored.space.xp
+    weight, unit = weights_and_units(scored)
 
     def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]:
-        xp = scored.space.xp
-        assert scored.weight is not None
-        assert scored.unit is not None
         # held a few times over while they are whitened: smaller blocks than those of a pass
         for block in scored.blocks("leave-one-out", 4 * width):
             F = scaling(features(block.X))
-            n = int(F.shape[0])
-            part = slice(block.start, block.start + n)
-            Z = xp.astype(block.Z, xp.float64, copy=False)
-            yield F, Z, scored.weight[part], scored.unit[part], chooser[part]
+            part = slice(block.start, block.start + int(F.shape[0]))
+            yield F, xp.astype(block.Z, xp.float64, copy=False), weight[part], unit[part], chooser[part]
 
     if once or scored.n * width > CACHED_NUMBERS:
         return batches

@@ -1,15 +1,16 @@
 """Growth layer by layer."""
 
+import time
+from dataclasses import replace
 from functools import partial
 
-from .._data.rows import Rows
+from .._data.rows import Block, Rows
 from .._engine.linalg import DualGram, Gram, PrimalGram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling, Squash
-from . import structure
-from .layer import LayerSpec, fit_layer, output_moments
+from .layer import Layer, LayerSpec, decoder_with_bias, fit_layer
 from .network import FeatureCache, Network
-from .structure import WidthRule
+from .structure import RANK_TOLERANCE, WidthRule, scaling_rule
 from .survey import Survey
 
 
@@ -18,7 +19,11 @@ def input_gram(survey: Survey, rows: Rows, scaling: Scaling | None) -> Gram:
     if rows.dual:
         block = rows.whole()
         return DualGram(block.X if scaling is None else scaling(block.X), block.w)
-    moments = survey.moments
+    return primal_gram(survey.moments, scaling)
+
+
+def primal_gram(moments: Moments, scaling: Scaling | None = None) -> PrimalGram:
+    """The spectrum of what was summed, or of the same under a scaling."""
     G = moments.gram() if scaling is None else moments.gram(centred=True, scale=scaling.inverse)
     return PrimalGram(G, moments.weight, moments.product)
 
@@ -27,35 +32,21 @@ class Grower:
     """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
 
     def __init__(
-        self,
-        rows: Rows,
-        survey: Survey,
-        spec: LayerSpec,
-        width: WidthRule,
-        input_scaling: str,
-        product: str = "float64",
+        self, rows: Rows, survey: Survey, spec: LayerSpec, width: WidthRule, scaling: str, product: str = "float64"
     ) -> None:
-        self.all_rows = rows
-        self.rows = rows if survey.fitted is None else survey.fitted
+        self.all_rows, self.rows = rows, survey.fitted
         self.survey, self.spec, self.width = survey, spec, width
-        self.anchors = survey.anchors
-        variance = survey.moments.variance_a()
-        self.scaling_kind = structure.scaling_rule(input_scaling, variance)
-        kinds = {"standard": Scaling.standard, "asinh": Squash.standard}
-        make = kinds.get(self.scaling_kind)
-        scaling = None if make is None else make(survey.moments.mean_a, variance)
-        self.network = Network(rows.space, rows.dtype, scaling, gauge=rows.gauge)
+        mean, variance = survey.moments.mean_a, survey.moments.variance_a()
+        self.scaling_kind = scaling_rule(scaling, variance)
+        kind = {"standard": Scaling, "asinh": Squash}.get(self.scaling_kind)
+        input_scaling = None if kind is None else kind.standard(mean, variance)
+        self.network = Network(rows.space, rows.dtype, input_scaling, gauge=rows.gauge)
         self.cache = FeatureCache(self.network)
         self.gram: Gram | None = None
         self.moments: Moments | None = None
         if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
-            network = self.network
-            self.moments = self.rows.total(
-                partial(Moments, rows.space, product=product),
-                lambda moments, block: moments.add(network(block.X), None, block.w, scratch=True),
-                "asinh of the columns",
-            )
-            self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)
+            self.moments = self.network.moments(self.rows, "asinh of the columns", product)
+            self.gram = primal_gram(self.moments)
 
     @property
     def depth(self) -> int:
@@ -77,34 +68,50 @@ class Grower:
         if self.gram is None:
             self.gram = input_gram(self.survey, self.all_rows, self.network.scaling)
         width = self._next_width(self.gram, name)
-        anchors = self.rows.space.asarray(self.network(self.anchors[:width, :]), "float64")
-        layer = fit_layer(self.rows, self.cache, self.gram, anchors, width, self.spec, name, self.width.target)
-        self.network = self.network.grown(layer)
-        self.moments, self.gram, below, self.cache = None, None, self.cache, FeatureCache(self.network, self.rows)
+        rows, start, passes = self.rows, time.perf_counter(), self.rows.passes
+        anchors = rows.space.asarray(self.network(self.survey.anchors[:width, :]), "float64")
+        layer = fit_layer(rows, self.cache, self.gram, anchors, width, self.spec, name, self.width.target)
+        below, self.network = self.cache, replace(self.network, layers=[*self.network.layers, layer])
+        self.moments, self.gram, self.cache = None, None, FeatureCache(self.network, rows)
         if not last or self.spec.keep_decoder:
-            self.moments = output_moments(self.rows, below, layer, self.spec, name, product, self.cache.keep)
-            self.gram = PrimalGram(self.moments.gram(), self.moments.weight, self.moments.product)
+            self._sum_features(below, layer, f"{name}: features", product)
+        layer.seconds, layer.passes = time.perf_counter() - start, rows.passes - passes
+
+    def _sum_features(self, below: FeatureCache, layer: Layer, label: str, product: str) -> None:
+        """The next layer's Gram, and the decoder that is kept, in one pass over the newest features."""
+        keep_decoder, keep = self.spec.keep_decoder, self.cache.keep
+
+        def add(moments: Moments, block: Block) -> None:
+            X = below(block)
+            H = layer(X)
+            keep(block, H)
+            moments.add(H, X if keep_decoder else None, block.w, scratch=True)
+
+        empty = partial(Moments, self.rows.space, product=product)
+        self.moments = moments = self.rows.total(empty, add, label, layer.width)
+        self.gram = primal_gram(moments)
+        if keep_decoder:
+            layer.decoder, layer.decoder_bias = decoder_with_bias(moments, self.spec.decoder_ridge, self.rows.dtype)
 
     def _next_width(self, gram: Gram, name: str) -> int:
-        width = self.width.neurons(self.depth, gram.size, gram.rank if self.width.needs_rank else 0)
-        if self.spec.encoder == "truncated" and not self.width.given:
-            width = max(1, min(width, gram.rank))
-        available = int(self.survey.anchors.shape[0])
-        if self.spec.encoder == "rows" and width > available:
-            if self.width.given:
-                raise too_few_rows(width, available, name)
-            return available
-        return width
+        width = self.width.neurons(self.depth, gram.size, gram.rank if self.width.kind == "rank" else 0)
+        rows = self.spec.encoder == "rows"
+        available = int(self.survey.anchors.shape[0]) if rows else max(1, gram.rank)
+        if rows and self.width.fixed and width > available:
+            raise too_few_rows(width, available, name)
+        return width if self.width.fixed else min(width, available)
 
     def reached_full_rank(self, growth: str | float) -> bool:
-        """The paper's criterion on the newest features; never before the first layer."""
+        """The paper's criterion on the newest features, ||H^+ H - I||^2 < eps; never before the first layer.
+
+        H^+ H is a projector of rank r, so the norm is exactly N - r.
+        """
         if self.gram is None or not self.network.layers:
             return False
-        if self.rows is not self.all_rows:
-            n_rows = self.rows.n
-        else:
-            n_rows = self.survey.distinct if self.survey.all_counted else self.rows.n
-        return structure.full_rank(self.gram.rank, n_rows, growth)
+        counted = self.rows is self.all_rows and self.survey.all_counted
+        n_rows = self.survey.distinct if counted else self.rows.n
+        tolerance = RANK_TOLERANCE if isinstance(growth, str) else float(growth)
+        return n_rows - self.gram.rank <= tolerance * n_rows
 
 
 def too_few_rows(width: int, available: int, what: str) -> ValueError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
@@ -29,11 +29,12 @@ WHITENING_RIDGE = 1e-6
 
 
 class Head(Protocol):
-    """An output layer: from the features of rows to answers."""
+    """An output layer: from the features of rows to answers. What most heads would say is said here."""
 
     @property
     def width(self) -> int | None:
         """Columns that the output weights are for, or neurons; None where that says nothing."""
+        return None
 
     def predict(self, targets: Targets, F: Array) -> Array: ...
 
@@ -41,34 +42,47 @@ class Head(Protocol):
 
     def predict_proba(self, targets: Targets, F: Array) -> Array: ...
 
-    def offers(self, method: str) -> bool:
-        """Whether there is such a method: estimators may lack some."""
-
-    def classes_among(self, classes: np.ndarray) -> np.ndarray:
-        """Those it can answer with."""
-
-    def linear(self, method: str) -> LinearHead:
-        """This head, where `method` needs one that is a sum over rows."""
-
-    def residuals(self) -> Scored:
-        """Leave-one-out results, for intervals."""
-
-    def ready(self) -> None:
-        """Finish what was put off."""
-
-    def lean(self) -> Head:
-        """What predicting needs, without the sums."""
-
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         """An error where the parts do not fit together behind so many features."""
 
     def try_out(self, F: Array) -> None:
         """Send features through."""
 
+    def offers(self, method: str) -> bool:
+        """Whether there is such a method: estimators may lack some."""
+        return True
+
+    def classes_among(self, classes: np.ndarray) -> np.ndarray:
+        """Those it can answer with."""
+        return classes
+
+    def linear(self, method: str) -> LinearHead:
+        """This head, where `method` needs one that is a sum over rows."""
+        raise ValueError(f"{method} needs an output layer that is a sum over rows: use head='shln' or head='ridge'.")
+
+    def residuals(self) -> Scored:
+        """Leave-one-out results, for intervals."""
+        raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
+
+    def judged(self, targets: Targets) -> tuple[np.ndarray, np.ndarray, float] | None:
+        """Rows scored by leave-one-out, what is predicted for them, and the score; None where none were."""
+        return None
+
+    def ready(self) -> None:
+        """Finish what was put off."""
+
+    def settle(self) -> None:
+        """The same where it can be done: a network without rows has nothing to solve."""
+        return
+
+    def lean(self) -> Head:
+        """What predicting needs, without the sums."""
+        return self
+
 
 @saveable
 @dataclass
-class LinearHead:
+class LinearHead(Head):
     """Features, then an output layer: the heads "shln" (hidden layer first) and "ridge" (none).
 
     What is put off until somebody asks, the solution and the calibration, is written into it: the same to whoever finds
@@ -96,9 +110,8 @@ class LinearHead:
 
     def outputs(self, F: Array) -> Array:
         outputs = self.output(self.features(F))
-        if not isinstance(outputs, np.ndarray) or not math.isfinite(
-            outputs.sum()
-        ):  # a class made of them would not show it
+        # a class made of them would not show it
+        if not isinstance(outputs, np.ndarray) or not math.isfinite(outputs.sum()):
             check_answer(outputs)
         return outputs
 
@@ -119,18 +132,14 @@ class LinearHead:
                 self.calibration = targets.calibrated(self.output.loo)
         return self.calibration
 
-    def offers(self, method: str) -> bool:
-        return True
-
-    def classes_among(self, classes: np.ndarray) -> np.ndarray:
-        return classes
-
     def linear(self, method: str) -> LinearHead:
         return self
 
     def residuals(self) -> Scored:
         if self.output.loo is None:
-            raise ValueError("This fork knows no residuals yet: call recalibrate(X, y) with rows that are in it.")
+            raise ValueError(
+                "This model knows no residuals of its rows: call recalibrate(X, y) with some that are in it."
+            )
         return self.output.loo
 
     def statistics(self, method: str) -> Moments:
@@ -150,23 +159,29 @@ class LinearHead:
                     "This model has no rows in it: add some by partial_fit, or merge a model that has some."
                 )
             with sharing():
-                self.output.solve(self.links)
+                self.output.solve(moments, self.links)
+
+    def judged(self, targets: Targets) -> tuple[np.ndarray, np.ndarray, float] | None:
+        loo, rows = self.output.loo, self.output.scored_rows
+        return None if loo is None or rows is None else (rows, *targets.judged(loo))
+
+    def settle(self) -> None:
+        if self.output.moments is not None and self.output.moments.count:
+            self.ready()
 
     def lean(self) -> LinearHead:
         return replace(self, output=replace(self.output, moments=None))
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
-        features = columns
         if self.hidden is not None:
             self.hidden.check_shapes(columns)
-            features = self.width + self.hidden.links
-        check_shape(self.output.coef, features, int(self.output.coef.shape[1]))
-        check_shape(self.output.intercept, int(self.output.coef.shape[1]))
-        if self.output.solved:
-            check_shape(self.output.intercept, n_outputs)
-        moments = self.output.moments
+            columns = self.hidden.columns
+        coef, moments = self.output.coef, self.output.moments
+        outputs = n_outputs if self.output.solved else int(coef.shape[1])
+        check_shape(coef, columns, outputs)
+        check_shape(self.output.intercept, outputs)
         if moments is not None and moments.count:
-            check_shape(moments.ab, features, n_outputs)
+            check_shape(moments.ab, columns, n_outputs)
 
     def try_out(self, F: Array) -> None:
         self.outputs(F)
@@ -174,14 +189,13 @@ class LinearHead:
 
 @saveable
 @dataclass
-class EstimatorHead:
+class EstimatorHead(Head):
     """Any fitted scikit-learn estimator on the whole features, whitened first for "softmax"."""
 
-    estimator: Any
+    estimator: BaseEstimator
     scaling: Scaling | None = None
     factor: Array | None = None
     """L of the features' correlation L L': L^-1 f has unit covariance."""
-    width: None = None
 
     def features(self, X: Array) -> np.ndarray:
         if self.scaling is not None:
@@ -189,7 +203,7 @@ class EstimatorHead:
             X = solve_triangular(self.factor, self.scaling(xp.astype(X, xp.float64)).mT).mT
         return to_numpy(X)
 
-    def _ask(self, method: str, F: Array) -> Any:
+    def _ask(self, method: str, F: Array) -> np.ndarray | list[np.ndarray]:
         features = self.features(F)
         with lent(features.size):
             return getattr(self.estimator, method)(features)
@@ -211,23 +225,14 @@ class EstimatorHead:
         ]
         return np.stack(ones, axis=1)
 
+    def ready(self) -> None:
+        """Nothing was put off."""
+
     def offers(self, method: str) -> bool:
         return hasattr(self.estimator, method)
 
     def classes_among(self, classes: np.ndarray) -> np.ndarray:
         return getattr(self.estimator, "classes_", classes)
-
-    def linear(self, method: str) -> LinearHead:
-        raise ValueError(f"{method} needs an output layer that is a sum over rows: use head='shln' or head='ridge'.")
-
-    def residuals(self) -> Scored:
-        raise ValueError("predict_interval needs leave-one-out residuals: use head='shln' or head='ridge'.")
-
-    def ready(self) -> None:
-        """Nothing was put off."""
-
-    def lean(self) -> EstimatorHead:
-        return self
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         if not isinstance(self.estimator, BaseEstimator):
@@ -237,21 +242,19 @@ class EstimatorHead:
         self.features(F)
 
 
+def softmax_head(moments: Moments) -> EstimatorHead:
+    """Multinomial logistic regression, not yet fitted, on features whitened to unit covariance by their moments: there
+    it converges in few steps."""
+    scaling = Scaling.standard(moments.mean_a, moments.variance_a())
+    correlation = moments.gram(centred=True, scale=scaling.inverse) / moments.weight
+    factor = cholesky(plus_diagonal(correlation, WHITENING_RIDGE))
+    return EstimatorHead(LogisticRegression(max_iter=1000), scaling, factor)
+
+
 def fit_estimator_head(
-    rows: Rows,
-    features: Callable[[Array], Array],
-    estimator: BaseEstimator | None,
-    moments: Moments | None,
-    y: np.ndarray | None,
-    fit_params: dict,
+    head: EstimatorHead, rows: Rows, features: Callable[[Array], Array], y: np.ndarray | None, fit_params: dict
 ) -> EstimatorHead:
-    """Fit "softmax" (no estimator, but the moments of the features) or a clone of the estimator on the whole features
-    of the rows that count (held at once)."""
-    if estimator is None:
-        assert moments is not None
-        head = EstimatorHead(LogisticRegression(max_iter=1000), *_whitening(moments))
-    else:
-        head = EstimatorHead(clone(estimator))
+    """The head with its estimator fitted on the whole features of the rows that count (held at once)."""
     if y is None:
         raise ValueError(
             "A head that is an estimator of its own needs all features in memory, so it cannot be fitted from a "
@@ -268,10 +271,3 @@ def fit_estimator_head(
     with lent(F.size):
         head.estimator = head.estimator.fit(F, y[counts], **{**fit_params, **per_row})
     return head
-
-
-def _whitening(moments: Moments) -> tuple[Scaling, Array]:
-    """Scaling and factor that give features unit covariance; LogisticRegression then converges in few steps."""
-    scaling = Scaling.standard(moments.mean_a, moments.variance_a())
-    correlation = moments.gram(centred=True, scale=scaling.inverse) / moments.weight
-    return scaling, cholesky(plus_diagonal(correlation, WHITENING_RIDGE))

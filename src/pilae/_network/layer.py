@@ -2,7 +2,6 @@
 
 import copy
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,14 +119,7 @@ def exact_gram(rows: Rows, inputs: Inputs, label: str) -> Triangle:
 
 
 def fit_layer(
-    rows: Rows,
-    inputs: Inputs,
-    gram: Gram,
-    anchors: Array,
-    width: int,
-    spec: LayerSpec,
-    name: str,
-    target: float | None = None,
+    rows: Rows, inputs: Inputs, gram: Gram, anchors: Array, width: int, spec: LayerSpec, name: str, target: float | None
 ) -> Layer:
     """Fit one layer from the spectrum of its input and one pass over the rows.
 
@@ -142,44 +134,32 @@ def fit_layer(
     width, target
         Neurons; with a target, the fewest up to that many whose reconstruction error reaches it.
     """
-    start, passes = time.perf_counter(), rows.passes
-    space = rows.space
     exact = spec.encoder == "truncated" or spec.encoder_ridge == 0
     if exact and not gram.well_conditioned(width if spec.encoder == "truncated" else None):
         gram = exact_gram(rows, inputs, f"{name}: exact spectrum")
     W, route = _first_encoder(gram, anchors, width, spec, name)
-    W_block = space.asarray(W, rows.dtype)
-
-    def add(moments: Moments, block: Block) -> None:
-        X = inputs(block)
-        moments.add(neurons(spec.activation, X, W_block), X, block.w, scratch=True)
-
-    product = product_under(spec.decoder_ridge, space, rows.dtype)
-    empty = partial(Moments, space, shifted=False, product=product)
-    moments = rows.total(empty, add, f"{name}: decoder", width)
+    encoder = rows.space.asarray(W, rows.dtype)
+    empty = Moments(rows.space, shifted=False, product=product_under(spec.decoder_ridge, rows.space, rows.dtype))
+    moments = _decoder_sums(rows, inputs, spec.activation, encoder, empty, f"{name}: decoder")
     if target is not None:
         width = _narrowest(moments, spec.decoder_ridge, target)
         moments = moments.leading(width)
     W_d, error, decoder_route = _decoder(moments, spec.decoder_ridge, spec.decoder_l1)
-
-    encoder = W_d.mT if spec.tied else W[:, :width]  # tied weights: W_e = W_d'
-    factor = 1.0 if spec.gain is None else _factor(encoder, gram, spec.gain[1])
-    statistics = None
-    if spec.keep_statistics:
-        tied = factor if spec.tied else None
-        statistics = Statistics(moments, W_block[:, :width], spec.decoder_ridge, tied, spec.decoder_l1)
-    return Layer(
-        weights=contiguous(space.asarray(factor * encoder, rows.dtype)),
+    W_e = W_d.mT if spec.tied else W[:, :width]  # tied weights: W_e = W_d'
+    factor = 1.0 if spec.gain is None else _factor(W_e, gram, spec.gain[1])
+    layer = Layer(
+        weights=contiguous(rows.space.asarray(factor * W_e, rows.dtype)),
         activation=spec.activation,
         width=width,
         input_gram=gram if isinstance(gram, PrimalGram) else gram.rank,  # the others hold rows, and know it already
         reconstruction_error=error,
         route=route,
         decoder_route=decoder_route,
-        seconds=time.perf_counter() - start,
-        passes=rows.passes - passes,
-        statistics=statistics,
     )
+    if spec.keep_statistics:
+        tied = factor if spec.tied else None
+        layer.statistics = Statistics(moments, encoder[:, :width], spec.decoder_ridge, tied, spec.decoder_l1)
+    return layer
 
 
 def _first_encoder(gram: Gram, anchors: Array, width: int, spec: LayerSpec, name: str) -> tuple[Array, str]:
@@ -197,6 +177,16 @@ def _first_encoder(gram: Gram, anchors: Array, width: int, spec: LayerSpec, name
     return W if spec.gain is None else W * _factor(W, gram, spec.gain[0]), route
 
 
+def _decoder_sums(rows: Rows, inputs: Inputs, activation: str, encoder: Array, empty: Moments, label: str) -> Moments:
+    """Moments of the features under an encoder beside the input they are to give back, in one pass."""
+
+    def add(moments: Moments, block: Block) -> None:
+        X = inputs(block)
+        moments.add(neurons(activation, X, encoder), X, block.w, scratch=True)
+
+    return rows.total(partial(copy.copy, empty), add, label, int(encoder.shape[1]))
+
+
 def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
     """The layer after more rows: its decoder is that of all of them (recursive least squares), its tied encoder
     follows. Exact for a layer on the input; above it earlier rows were summed under earlier inputs."""
@@ -206,53 +196,14 @@ def updated_layer(layer: Layer, rows: Rows, inputs: Inputs) -> Layer:
             "update='all' needs the sums of the layers, which this model was fitted or saved without: use "
             "keep_statistics=True in fit and statistics=True in save."
         )
-
-    def add(moments: Moments, block: Block) -> None:
-        X = inputs(block)
-        moments.add(neurons(layer.activation, X, kept.encoder), X, block.w, scratch=True)
-
     moments = kept.moments.copy()
-    moments.merge(rows.total(partial(copy.copy, moments.like()), add, "decoder", layer.width))
+    moments.merge(_decoder_sums(rows, inputs, layer.activation, kept.encoder, moments.like(), "decoder"))
     check_sums(moments.is_finite())
     W_d, error, route = _decoder(moments, kept.decoder_ridge, kept.decoder_l1)
     check_sums(math.isfinite(error))
     W = layer.weights if kept.factor is None else contiguous(rows.space.asarray(kept.factor * W_d.mT, rows.dtype))
-    return replace(
-        layer,
-        weights=W,
-        reconstruction_error=error,
-        decoder_route=route,
-        statistics=replace(kept, moments=moments),
-    )
-
-
-def output_moments(
-    rows: Rows,
-    inputs: Inputs,
-    layer: Layer,
-    spec: LayerSpec,
-    name: str,
-    product: str,
-    keep: Callable[[Block, Array], None],
-) -> Moments:
-    """Moments of a fitted layer's output: the next layer's Gram, and the kept decoder, in one pass.
-
-    The features of each block are offered to `keep`.
-    """
-    start, passes = time.perf_counter(), rows.passes
-
-    def add(moments: Moments, block: Block) -> None:
-        X = inputs(block)
-        H = layer(X)
-        keep(block, H)
-        moments.add(H, X if spec.keep_decoder else None, block.w, scratch=True)
-
-    moments = rows.total(partial(Moments, rows.space, product=product), add, f"{name}: features", layer.width)
-    if spec.keep_decoder:
-        layer.decoder, layer.decoder_bias = decoder_with_bias(moments, spec.decoder_ridge, rows.dtype)
-    layer.seconds += time.perf_counter() - start
-    layer.passes += rows.passes - passes
-    return moments
+    statistics = replace(kept, moments=moments)
+    return replace(layer, weights=W, reconstruction_error=error, decoder_route=route, statistics=statistics)
 
 
 def decoder_with_bias(moments: Moments, decoder_ridge: float, dtype: str) -> tuple[Array, Array]:
@@ -281,8 +232,13 @@ def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple
     else:
         W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
     total = float(xp.sum(moments.bb))
-    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * matmul(G, W_d)))
-    return W_d, max(left, 0.0) / total if total > 0 else 0.0, route
+    return W_d, squares_left(total, G, C, W_d) / total if total > 0 else 0.0, route
+
+
+def squares_left(total: float, G: Array, C: Array, W: Array) -> float:
+    """||X - H W||^2 from ||X||^2, G = H'H and C = H'X."""
+    xp = space_of(G).xp
+    return max(total - 2 * float(xp.sum(W * C)) + float(xp.sum(W * matmul(G, W))), 0.0)
 
 
 def _narrowest(moments: Moments, decoder_ridge: float, target: float) -> int:

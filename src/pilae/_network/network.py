@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from .._arrays import Array, Space, namespace, space_of, times_powers
 from .._base.saveable import check_shape, saveable
 from .._data.rows import Block, Rows
+from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .layer import Layer
 
@@ -36,17 +38,21 @@ class Network:
 
     def __call__(self, X: Array, depth: int | None = None) -> Array:
         """What a head sees, or the features of layer `depth` alone."""
-        whole = depth is None
-        beside = [other(X) for other in self.others] if whole else []
+        others = [other(X) for other in self.others] if depth is None else []
         below: list[Array] = []  # kept only where it is wanted: blocks of every layer are memory
         if self.scaling is not None:
             X = self.scaling(X)
         for layer in self.layers[:depth]:
-            if self.skip and whole:
+            if self.skip and depth is None:
                 below.append(X)
             X = layer(X)
-        parts = [*below, X, *beside]
+        parts = [*below, X, *others]
         return X if len(parts) == 1 else namespace(X).concat(parts, axis=1)
+
+    @property
+    def widest(self) -> int:
+        """Neurons of the widest layer."""
+        return max((layer.width for layer in self.layers), default=0)
 
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""
@@ -62,7 +68,7 @@ class Network:
 
     def check_shapes(self, columns: int) -> int:
         """What a head sees of rows of so many columns; an error where the parts do not fit together."""
-        width = seen = columns
+        width = features = columns
         if self.scaling is not None:
             self.scaling.check_shapes(columns)
         if self.gauge is not None:
@@ -73,12 +79,17 @@ class Network:
             if layer.decoder is not None:
                 check_shape(layer.decoder, p, width)
                 check_shape(layer.decoder_bias, width)
-            width, seen = p, p + (seen if self.skip else 0)
-        return seen + sum(other.check_shapes(columns) for other in self.others)
+            width, features = p, p + (features if self.skip else 0)
+        return features + sum(other.check_shapes(columns) for other in self.others)
 
-    def grown(self, layer: Layer) -> Network:
-        """This network with one more layer."""
-        return replace(self, layers=[*self.layers, layer])
+    def moments(self, rows: Rows, label: str, product: str = "float64") -> Moments:
+        """Of what it makes of the rows."""
+
+        def add(moments: Moments, block: Block) -> None:
+            H = self(block.X)
+            moments.add(H, None, block.w, scratch=H is not block.X)
+
+        return rows.total(partial(Moments, rows.space, product=product), add, label)
 
 
 class FeatureCache:

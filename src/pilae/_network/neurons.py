@@ -11,7 +11,7 @@ from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._engine.activations import neurons
 from .._engine.linalg import Gram
-from .._engine.scaling import Scaling
+from .._engine.scaling import Scaling, reciprocal
 from .structure import Plan
 
 
@@ -61,13 +61,7 @@ class Hidden:
 
 
 def fit_hidden(
-    rows: Rows,
-    scaling: Scaling | None,
-    gram: Gram,
-    anchors: Array,
-    width: int,
-    plan: Plan,
-    seed: int,
+    rows: Rows, scaling: Scaling | None, gram: Gram, anchors: Array, width: int, plan: Plan, seed: int
 ) -> Hidden:
     """Neurons (G + eps I)^-1 a, scaled to unit variance.
 
@@ -75,8 +69,7 @@ def fit_hidden(
     anchors, and the neuron's border runs midway between them. `gram` is that of the scaled head input, which has mean
     zero, so every pre-activation is centred already.
     """
-    space = rows.space
-    xp = space.xp
+    space, xp = rows.space, rows.space.xp
     rng = np.random.default_rng([seed, 1])
     if plan.neurons == "pairs":
         second = space.asarray(rng.integers(0, np.arange(1, width + 1)))  # of the anchors before it: widths nest
@@ -85,9 +78,7 @@ def fit_hidden(
     else:
         directions = anchors[:width, :]
     W = gram.pinv_rows(directions, plan.encoder_ridge)
-    variance = gram.quadratic(W) / gram.weight
-    alive = variance > 0
-    W = W * xp.where(alive, 1.0 / xp.sqrt(xp.where(alive, variance, xp.ones_like(variance))), xp.zeros_like(variance))
+    W = W * reciprocal(xp.sqrt(gram.quadratic(W) / gram.weight))
     bias = -xp.sum(midway.mT * W, axis=0) if plan.neurons == "pairs" else space.asarray(rng.standard_normal(width))
     if scaling is not None and not plan.direct and scaling.is_mild():  # one pass over the input fewer
         W = scaling.inverse[:, None] * W

@@ -69,12 +69,9 @@ class Output:
         F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
         return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
 
-    def solve(self, links: int | None) -> None:
-        """Solve it anew from its sums, at the ridge it has; means and scales are those of the sums."""
-        moments = self.moments
-        assert moments is not None
-        scaling, G, C = standardised(moments, links)
-        factors = RidgeFactors(G, C, moments.weight, nested=True)
+    def solve(self, moments: Moments, links: int | None) -> None:
+        """Solve it anew from these sums, at the ridge it has; means and scales are those of the sums."""
+        scaling, factors = ridge_factors(moments, links)
         self.coef, self.intercept = solution(factors, self.ridge, scaling, moments, dtype_name(self.coef))
         self.route, self.solved = factors.route, True
 
@@ -109,6 +106,12 @@ def standardised(moments: Moments, links: int | None) -> tuple[Scaling, Array, A
     scaling = Scaling.standard(moments.mean_a, moments.variance_a(), least)
     G = moments.gram(centred=True, scale=scaling.inverse)
     return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
+
+
+def ridge_factors(moments: Moments, links: int | None, *, nested: bool = True) -> tuple[Scaling, RidgeFactors]:
+    """What a ridge solution on the standardised features is made from; `nested`: for every width up to all."""
+    scaling, G, C = standardised(moments, links)
+    return scaling, RidgeFactors(G, C, moments.weight, nested=nested)
 
 
 def solution(

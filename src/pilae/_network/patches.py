@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, Space, contiguous, dtype_name, matmul, namespace, space_of, take_rows, to_numpy
+from .._arrays import Array, contiguous, dtype_name, matmul, namespace, space_of, take_rows, to_numpy
 from .._base.saveable import saveable
 from .._data.keys import row_keys
 from .._engine.activations import neurons
 from .._engine.linalg import PrimalGram
 from .._engine.moments import Moments
-from .layer import decoder_with_bias
+from .layer import decoder_with_bias, squares_left
 
 PATCHES = 100_000
 """Patches that a layer is fitted on."""
@@ -33,15 +33,6 @@ FLAT = 1e-3
 """A patch whose square is below this fraction of the mean square says nothing, and does not become a filter."""
 
 DECODER_RIDGE = 1e-3
-
-
-class Stage(NamedTuple):
-    """How to build a patch layer."""
-
-    patch: int
-    filters: int
-    encoder_ridge: float
-    contrast: float | None
 
 
 @saveable
@@ -90,20 +81,17 @@ class PatchLayer:
 
     def __call__(self, X: Array) -> Array:
         """Responses at every position, n x positions x p, of images n x h x w x c."""
-        n = int(X.shape[0])
-        P, _ = normalised(patches_of(X, self.size, self.stride), self.contrast)
+        P, *_ = normalised(patches_of(X, self.size, self.stride), self.contrast)
         H = neurons("relu", P, self.weights, self.bias)
-        return namespace(H).reshape(H, (n, -1, self.width))
+        return namespace(H).reshape(H, (int(X.shape[0]), -1, self.width))
 
     def rebuild(self, X: Array) -> Array:
         """Images from the responses to their patches: each patch is decoded, and overlapping ones are averaged."""
         xp, device = space_of(X)
         n, h, w, c = (int(size) for size in X.shape)
-        P, scales = normalised(patches_of(X, self.size, self.stride), self.contrast)
+        P, mean, root = normalised(patches_of(X, self.size, self.stride), self.contrast)
         back = matmul(neurons("relu", P, self.weights, self.bias), self.decoder) + self.decoder_bias
-        if scales is not None:
-            mean, root = scales
-            back = back * root + mean
+        back = back * root + mean
         (a, b), s = self.size, self.stride
         rows, columns = self.positions(Shape(h, w, c))
         back = xp.reshape(back, (n, rows, columns, a, b, c))
@@ -130,13 +118,13 @@ def patches_of(X: Array, size: tuple[int, int], stride: int = 1) -> Array:
     return xp.reshape(xp.stack(parts, axis=3), (n * rows * columns, a * b * c))
 
 
-def normalised(P: Array, contrast: float | None) -> tuple[Array, tuple[Array, Array] | None]:
+def normalised(P: Array, contrast: float | None) -> tuple[Array, Array, Array]:
     """Local contrast normalisation of patches, which may be written over: to mean zero and about unit variance.
 
-    Also what undoes it, (mean, root), where there is anything to undo.
+    Also what undoes it, mean and root: times the root, plus the mean.
     """
     if contrast is None:
-        return P, None
+        return P, 0.0, 1.0
     xp, d = namespace(P), int(P.shape[1])
     mean = xp.mean(P, axis=1, keepdims=True)
     P -= mean
@@ -145,7 +133,7 @@ def normalised(P: Array, contrast: float | None) -> tuple[Array, tuple[Array, Ar
     )
     root = xp.sqrt(squares / d + contrast)
     P /= root
-    return P, (mean, root)
+    return P, mean, root
 
 
 class PatchSpec(NamedTuple):
@@ -155,43 +143,41 @@ class PatchSpec(NamedTuple):
     threshold: float = 0.25
     both_signs: bool = True
     tied: bool = False
+    encoder_ridge: float = 1.0
+    contrast: float | None = None
+    """Share of the mean variance of patches that is added to that of each; None: patches are taken as they are."""
 
 
-def fit_patches(images: Array, stage: Stage, spec: PatchSpec, seed: int, space: Space, *, decoders: bool) -> PatchLayer:
+def fit_patches(images: Array, patch: int, filters: int, spec: PatchSpec, seed: int, *, decoders: bool) -> PatchLayer:
     """A patch layer for these images (n x h x w x c); without `decoders` only what encoding needs."""
     start = time.perf_counter()
     c = int(images.shape[3])
-    size = (min(stage.patch, int(images.shape[1])), min(stage.patch, int(images.shape[2])))
+    size = (min(patch, int(images.shape[1])), min(patch, int(images.shape[2])))
     rng = np.random.default_rng(seed)
     # of wide patches, and of candidates, fewer are enough
-    wanted = min(PATCHES if decoders else PATCHES // 3, max(20 * size[0] * size[1] * c, PATCHES // 3))
-    raw = _some_patches(images, size, wanted, rng)
-    contrast = _contrast(raw, stage.contrast, space)
-    chosen = _different(raw, 3 * stage.filters, seed, rng)
-    P, _ = normalised(raw, contrast)
-    filters = _Filters(P, spec, space)
-    filters.W = filters.from_patches(_loud(P, chosen, filters.mean, stage.filters, size), stage.encoder_ridge)
-    some = first_of(P, DECODED)
-    weights, bias = filters.both_signs()
-    decoded = _decoded(some, weights, bias, space) if spec.tied or decoders else None
+    count = min(PATCHES if decoders else PATCHES // 3, max(20 * size[0] * size[1] * c, PATCHES // 3))
+    raw = _some_patches(images, size, count, rng)
+    contrast = _contrast(raw, spec.contrast)
+    chosen = _different(raw, 3 * filters, seed, rng)
+    P, *_ = normalised(raw, contrast)
+    bank, some = _Filters(P, spec), first_of(P, DECODED)
+    A = _loud(P, chosen, bank.mean, filters, size)
+    weights, bias = bank.signed(bank.gram.pinv_rows(A, spec.encoder_ridge))  # (20), (21) with a ridge
     if spec.tied:  # W_e = W_d'
-        assert decoded is not None
-        filters.tie(decoded.decoder)
-        weights, bias = filters.both_signs()
-        decoded = _decoded(some, weights, bias, space)
+        W_d, _, _ = _decoder(some, weights, bias)
+        weights, bias = bank.signed(bank.tied(W_d))
     layer = PatchLayer(size, c, spec.stride, contrast, weights, bias)
     if decoders:
-        assert decoded is not None
-        layer.decoder, layer.decoder_bias, layer.reconstruction_error = decoded
+        layer.decoder, layer.decoder_bias, layer.reconstruction_error = _decoder(some, weights, bias)
     layer.seconds = time.perf_counter() - start
     return layer
 
 
-def _contrast(raw: Array, contrast: float | None, space: Space) -> float | None:
+def _contrast(raw: Array, contrast: float | None) -> float | None:
     """What is added to the variance of a patch, from the share of the mean variance that is asked for."""
     if contrast is None:
         return None
-    xp = space.xp
+    xp = namespace(raw)
     mean = xp.mean(raw, axis=1, keepdims=True)
     variance = float(xp.mean((raw - mean) ** 2)) if int(raw.shape[1]) > 1 else 0.0
     return max(contrast, LEAST_CONTRAST) * variance if variance > 0 else 1.0
@@ -213,42 +199,36 @@ def _loud(P: Array, chosen: np.ndarray, mean: Array, count: int, size: tuple[int
 
 
 class _Filters:
-    """Filters W whose responses to the patches P have unit variance."""
+    """Makes filters, given up to their lengths, whose responses to the patches P have unit variance."""
 
-    W: Array
-
-    def __init__(self, P: Array, spec: PatchSpec, space: Space) -> None:
-        moments = Moments(space)
+    def __init__(self, P: Array, spec: PatchSpec) -> None:
+        self.spec, self.space, self.dtype = spec, space_of(P), dtype_name(P)
+        moments = Moments(self.space)
         for part in _parts(P):
             moments.add(part)
-        self.spec, self.space, self.dtype, self.mean = spec, space, dtype_name(P), moments.mean_a
-        self.gram = PrimalGram(moments.gram(centred=True), moments.weight)
+        self.mean, self.gram = moments.mean_a, PrimalGram(moments.gram(centred=True), moments.weight)
 
-    def from_patches(self, A: Array, encoder_ridge: float) -> Array:
-        return self._unit(self.gram.pinv_rows(A, encoder_ridge))  # (20), (21) with a ridge
+    def tied(self, decoder: Array) -> Array:
+        """Filters from the decoder of a layer: those of both signs are one."""
+        W_d = self.space.asarray(decoder, "float64")
+        p = int(W_d.shape[0]) // 2
+        return (W_d[:p, :] - W_d[p:, :] if self.spec.both_signs else W_d).mT
 
-    def tie(self, decoder: Array) -> None:
-        p, back = int(self.W.shape[1]), self.space.asarray(decoder, "float64")
-        self.W = self._unit((back[:p, :] - back[p:, :] if self.spec.both_signs else back).mT)
-
-    def _unit(self, W: Array) -> Array:
-        xp = namespace(W)
-        variance = self.gram.quadratic(W) / self.gram.weight
-        return W / xp.sqrt(xp.where(variance > 0, variance, xp.ones_like(variance)))
-
-    def both_signs(self) -> tuple[Array, Array]:
+    def signed(self, W: Array) -> tuple[Array, Array]:
         """(weights, bias) of a layer: the threshold goes into the bias, negative responses are filters of their own."""
-        xp, W, threshold = self.space.xp, self.W, self.spec.threshold
+        xp, threshold = self.space.xp, self.spec.threshold
+        variance = self.gram.quadratic(W) / self.gram.weight
+        W = W / xp.sqrt(xp.where(variance > 0, variance, xp.ones_like(variance)))
         bias = -(self.mean @ W) - threshold
         if self.spec.both_signs:
             W, bias = xp.concat([W, -W], axis=1), xp.concat([bias, (self.mean @ W) - threshold])
         return contiguous(self.space.asarray(W, self.dtype)), self.space.asarray(bias, self.dtype)
 
 
-def _some_patches(images: Array, size: tuple[int, int], wanted: int, rng: np.random.Generator) -> Array:
+def _some_patches(images: Array, size: tuple[int, int], count: int, rng: np.random.Generator) -> Array:
     """About so many patches, as many of every image, at places drawn at random, as rows."""
     n, h, w, _ = (int(s) for s in images.shape)
-    each = max(1, min(-(-wanted // n), (h - size[0] + 1) * (w - size[1] + 1)))
+    each = max(1, min(-(-count // n), (h - size[0] + 1) * (w - size[1] + 1)))
     down, across = rng.integers(0, h - size[0] + 1, (n, each)), rng.integers(0, w - size[1] + 1, (n, each))
     rows = (down[:, :, None] + np.arange(size[0])).reshape(n, each, size[0], 1)
     columns = (across[:, :, None] + np.arange(size[1])).reshape(n, each, 1, size[1])
@@ -277,24 +257,17 @@ def first_of(x: Array, count: int) -> Array:
     return x[: min(count, int(x.shape[0])), ...]
 
 
-class _Decoded(NamedTuple):
-    decoder: Array
-    bias: Array
-    error: float
-
-
-def _decoded(P: Array, weights: Array, bias: Array, space: Space) -> _Decoded:
+def _decoder(P: Array, weights: Array, bias: Array) -> tuple[Array, Array, float]:
     """The decoder (27), (28) with a bias, and its error relative to the variance of the patches."""
-    xp = space.xp
+    space = space_of(P)
     moments = Moments(space)
     for part in _parts(P):
         moments.add(neurons("relu", part, weights, bias), part, scratch=True)
+    W_d, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, dtype_name(P))
+    total = float(space.xp.sum(moments.variance_b())) * moments.weight
     G, C = moments.gram(centred=True), moments.cross(centred=True)
-    decoder, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, dtype_name(P))
-    W_d = space.asarray(decoder, "float64")
-    total = float(xp.sum(moments.variance_b())) * moments.weight
-    left = total - 2 * float(xp.sum(W_d * C)) + float(xp.sum(W_d * matmul(G, W_d)))
-    return _Decoded(decoder, decoder_bias, max(left, 0.0) / total if total > 0 else 0.0)
+    left = squares_left(total, G, C, space.asarray(W_d, "float64"))
+    return W_d, decoder_bias, left / total if total > 0 else 0.0
 
 
 def shape_of(X: Array) -> Shape:

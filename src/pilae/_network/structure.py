@@ -75,13 +75,9 @@ class WidthRule:
         return cls("list", listed=tuple(int(p) for p in width))  # type: ignore[union-attr]
 
     @property
-    def given(self) -> bool:
+    def fixed(self) -> bool:
         """Whether the numbers themselves were given."""
         return self.kind in ("list", "number")
-
-    @property
-    def needs_rank(self) -> bool:
-        return self.kind == "rank"
 
     @property
     def target(self) -> float | None:
@@ -103,12 +99,6 @@ class WidthRule:
         if self.listed is not None:
             return max(self.listed)
         return int(self.factor) if self.kind == "number" else d
-
-
-def full_rank(rank: int, n_rows: float, growth: str | float) -> bool:
-    """The paper's stop: ||H^+ H - I||^2 < eps. H^+ H is a projector of rank r, so the norm is exactly N - r."""
-    tolerance = RANK_TOLERANCE if isinstance(growth, str) else float(growth)
-    return n_rows - rank <= tolerance * n_rows
 
 
 def widest_head(distinct_rows: float) -> int:

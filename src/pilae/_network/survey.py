@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +14,7 @@ from .._data.keys import First, Sample, Spread, row_keys, with_targets
 from .._data.rows import Block, Rows
 from .._engine.moments import Moments
 from .._engine.scaling import RANGE, gauge_for
-from . import structure
+from .structure import COUNTED_ROWS
 
 SCORED_ROWS = 10_000
 """Most distinct rows scored by leave-one-out (all of them when there are fewer)."""
@@ -44,17 +42,17 @@ class Survey:
     """Means and variances of the targets (0/1 for classes)."""
     anchors: Array
     """The anchor rows, in order: the first p are the anchors of a layer of p neurons."""
-    scored: Rows | None
-    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats; the first m of
-    them are the sample of m rows."""
-    fitted: Rows | None
-    """Distinct rows to fit the layers on, each with the weight of its repeats; None: all."""
-    searched: Rows | None
-    """Distinct (row, target) pairs to compare candidates on; None: all rows."""
     distinct: int
     """Distinct rows of positive weight: counted as far as `COUNTED_ROWS` and the anchors go, estimated beyond."""
     all_counted: bool
     """Whether that count is complete."""
+    scored: Rows
+    """Distinct (row, target) pairs to score by leave-one-out, each with the weight of its repeats; the first m of
+    them are the sample of m rows."""
+    fitted: Rows
+    """Distinct rows to fit the layers on, each with the weight of its repeats; or all rows."""
+    searched: Rows
+    """Distinct (row, target) pairs to compare candidates on; or all rows."""
 
 
 def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
@@ -96,61 +94,61 @@ def rows_to_score(rows: Rows, seed: int) -> Rows:
 class _FirstPass:
     """Everything the first pass adds up."""
 
-    def __init__(
-        self, space: Space, full: bool, seed: int, counted: int, n_classes: int, sizes: dict[str, int]
-    ) -> None:
-        self.seed = seed
+    def __init__(self, spec: SurveySpec, space: Space, n_classes: int, full: bool) -> None:
+        self.seed = spec.seed
         self.moments = Moments(space, full=full)
         self.nonzero: np.ndarray | bool = False
         """Columns with numbers that are not zero, although their squares are."""
         self.targets = Moments(space, full=False)
-        self.spread, self.first = Spread(counted, n_classes), First(sizes["first"])
-        self.scored, self.fitted, self.searched = (Sample(sizes[name]) for name in ("scored", "fitted", "searched"))
+        self.spread = Spread(spec.counted, n_classes)
+        self.first = First(spec.capacity if spec.anchors == "first" else 0)
+        searched = 0 if spec.search_rows is None else spec.search_rows(2**62)
+        sizes = {"scored": spec.scored, "fitted": spec.fit_rows, "searched": searched}
+        self.samples = {name: Sample(size) for name, size in sizes.items() if size}
 
     def add(self, block: Block) -> None:
         self.moments.add(block.X, None, block.w)
-        still = np.flatnonzero(to_numpy(self.moments.squares() == 0))
+        space, still = self.moments.space, np.flatnonzero(to_numpy(self.moments.squares() == 0))
         if len(still):
-            xp, space = self.moments.space.xp, self.moments.space
+            xp = space.xp
             nonzero = np.zeros(int(block.X.shape[1]), bool)
             nonzero[still] = to_numpy(xp.any(xp.take(block.X, space.asarray(still), axis=1) != 0, axis=0))
             self.nonzero = self.nonzero | nonzero
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
         keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
-        index = rest[0]
-        self.spread.add(keys, codes, index)
+        self.spread.add(keys, codes, rest[0])
         if self.first.capacity:
-            self.first.add(keys, codes, index)
-        for sample, which in ((self.scored, pairs), (self.fitted, keys), (self.searched, pairs)):
-            if sample.capacity:
-                sample.add_salted(which, *rest)
+            self.first.add(keys, codes, rest[0])
+        for name, sample in self.samples.items():
+            sample.add_salted(keys if name == "fitted" else pairs, *rest)
 
     def _hopeful(self, block: Block) -> tuple[np.ndarray, ...] | None:
         """What `_offered` gives, of those rows alone that may still be chosen, found where the rows are: on a GPU that
         spares the host almost all the work. None where all may be, or where the host does it."""
         if block.codes is None or block.w is not None or self.first.capacity or not is_tensor(block.X):
             return None
-        samples = [sample for sample in (self.scored, self.fitted, self.searched) if sample.capacity]
         top = int(block.codes.max(initial=0))
-        if not self.spread.has_limit(top) or any(sample.limit is None for sample in samples):
+        if not self.spread.has_limit(top) or any(sample.limit is None for sample in self.samples.values()):
             return None  # before any key is made: `_offered` will make them
         keys, codes = row_keys(block.X, self.seed, stay=True), self.moments.space.asarray(block.codes.astype(np.int64))
         pairs = _with_targets(keys, block, self.seed, codes)
-        masks = [sample.hopeful(keys if sample is self.fitted else pairs) for sample in samples]
-        masks.append(self.spread.hopeful(keys, codes))
-        mask = functools.reduce(operator.or_, masks)
+        mask = self.spread.hopeful(keys, codes)
+        for name, sample in self.samples.items():
+            mask = mask | sample.hopeful(keys if name == "fitted" else pairs)
         at = to_numpy(self.moments.space.xp.nonzero(mask)[0])
         if len(at) < len(codes):
-            for keeper in (self.spread, self.scored, self.fitted, self.searched):
+            for keeper in (self.spread, *self.samples.values()):
                 keeper.overflowed = True
         chosen = tuple(to_numpy(take_rows(column, at)).view(np.uint64) for column in (keys, pairs))
         ones = np.ones(len(at))
         return *chosen, block.codes[at], block.start + at, ones, ones if block.unit is None else block.unit[at]
 
     def merge(self, other: _FirstPass) -> None:
-        for name in ("moments", "targets", "spread", "first", "scored", "fitted", "searched"):
+        for name in ("moments", "targets", "spread", "first"):
             getattr(self, name).merge(getattr(other, name))
+        for name, sample in self.samples.items():
+            sample.merge(other.samples[name])
         self.nonzero = self.nonzero | other.nonzero
 
 
@@ -175,17 +173,7 @@ class SurveySpec(NamedTuple):
 
     @property
     def counted(self) -> int:
-        return max(self.capacity, structure.COUNTED_ROWS) if self.count_all else self.capacity
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Most rows of each sample."""
-        return {
-            "first": self.capacity if self.anchors == "first" else 0,
-            "scored": self.scored,
-            "fitted": self.fit_rows or 0,
-            "searched": 0 if self.search_rows is None else self.search_rows(2**62),
-        }
+        return max(self.capacity, COUNTED_ROWS) if self.count_all else self.capacity
 
 
 def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
@@ -200,51 +188,44 @@ def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
         )
     check_spread(sums.moments.variance_a())
     complete = len(distinct) < spec.counted
-    n_distinct = len(distinct) if complete else max(len(distinct), int(sums.scored.estimate()))
+    n_distinct = len(distinct)
+    if not complete and spec.scored:
+        n_distinct = max(n_distinct, int(sums.samples["scored"].estimate()))
     anchors = sums.first.rows() if spec.anchors == "first" else distinct[: spec.capacity]
-    wanted = {"anchors": (anchors,)} | _wanted_samples(rows, spec, sums, n_distinct)
-    samples = dict(zip(wanted, rows.samples(list(wanted.values())), strict=True))
-    return Survey(
-        sums.moments,
-        sums.targets,
-        samples["anchors"].dense(),
-        samples.get("scored"),
-        samples.get("fitted"),
-        samples.get("searched"),
-        n_distinct,
-        complete,
-    )
+    chosen = _chosen_samples(rows, spec, sums.samples, n_distinct)
+    first, *samples = rows.samples([(anchors,), *chosen.values()])
+    all_rows = dict.fromkeys(("scored", "fitted", "searched"), rows)
+    named = all_rows | dict(zip(chosen, samples, strict=True))
+    return Survey(sums.moments, sums.targets, first.dense(), n_distinct, complete, **named)
 
 
 def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:
     """The sums of the first pass; where squares of columns cannot be relied on, once more under a gauge."""
-    make = partial(
-        _FirstPass, rows.space, spec.gram and not rows.dual, spec.seed, spec.counted, rows.n_classes, spec.sizes
-    )
+    make = partial(_FirstPass, spec, rows.space, rows.n_classes, spec.gram and not rows.dual)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by whoever reads the sums
         sums = rows.total(make, _FirstPass.add, "reading the rows")
         if spec.input_scaling is None or _in_range(rows, sums):
             return sums
         extent = rows.with_gauge(None, "float64").extent("looking at the columns")
-        rows.gauge, rows._there = gauge_for(extent, rows.dtype, spec.input_scaling), None
+        rows.gauge, rows._moved = gauge_for(extent, rows.dtype, spec.input_scaling), None
         rows.passes += 1
         return rows.total(make, _FirstPass.add, "reading the rows")
 
 
-def _wanted_samples(
-    rows: Rows, spec: SurveySpec, sums: _FirstPass, n_distinct: int
+def _chosen_samples(
+    rows: Rows, spec: SurveySpec, samples: dict[str, Sample], n_distinct: int
 ) -> dict[str, tuple[np.ndarray, ...]]:
     """Which rows each sample holds; a sample that would be all rows is left out."""
-    wanted: dict[str, tuple[np.ndarray, ...]] = {}
+    chosen: dict[str, tuple[np.ndarray, ...]] = {}
     if spec.scored:
-        wanted["scored"] = sums.scored.rows(by_key=True)
-    if spec.fit_rows and sums.fitted.met_more_than(spec.fit_rows):
-        wanted["fitted"] = sums.fitted.rows()
+        chosen["scored"] = samples["scored"].rows(by_key=True)
+    if spec.fit_rows and samples["fitted"].met_more_than(spec.fit_rows):
+        chosen["fitted"] = samples["fitted"].rows()
     if spec.search_rows is not None:
         count = spec.search_rows(n_distinct)
-        if not rows.in_memory or sums.searched.met_more_than(count):
-            wanted["searched"] = tuple(column[:count] for column in sums.searched.rows(by_key=True))
-    return wanted
+        if not rows.in_memory or samples["searched"].met_more_than(count):
+            chosen["searched"] = tuple(column[:count] for column in samples["searched"].rows(by_key=True))
+    return chosen
 
 
 def _in_range(rows: Rows, sums: _FirstPass) -> bool:
@@ -269,10 +250,9 @@ def check_spread(variance: Array) -> None:
 def check_columns_fit(d: int, space: Space, dual: bool) -> None:
     """Square matrices of so many columns must fit into memory; a GPU has more of it, and is fast at them."""
     most = 4 * MAX_COLUMNS if space.is_cuda else MAX_COLUMNS
-    if d <= most or dual:
-        return
-    raise ValueError(
-        f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
-        "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
-        "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
-    )
+    if d > most and not dual:
+        raise ValueError(
+            f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
+            "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
+            "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+        )

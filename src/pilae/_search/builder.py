@@ -1,25 +1,24 @@
 """Builds on some rows what a plan says."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from .._arrays import Array, namespace, to_numpy
 from .._data.keys import row_keys
 from .._data.rows import Rows
-from .._engine.linalg import Gram, PrimalGram
+from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
-from .._network import structure
 from .._network.fit_output import HeadInput, OutputSpec, fit_output
-from .._network.growth import Grower, input_gram
-from .._network.head import Head, LinearHead, fit_estimator_head
+from .._network.growth import Grower, input_gram, primal_gram
+from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
-from .._network.structure import Plan
+from .._network.structure import Plan, formula_width, widest_head
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
 
@@ -37,6 +36,15 @@ class Products(NamedTuple):
     features: str = "float64"
 
 
+@dataclass
+class NeuronInput(HeadInput):
+    """The same, and what neurons are made from: a scaling, then the spectrum and the anchors under it."""
+
+    scaling: Scaling | None
+    gram: Gram
+    anchors: Array
+
+
 class Builder:
     """Builds what a plan says, on some rows. With `hold` the features are kept for the next head: few rows only."""
 
@@ -45,16 +53,18 @@ class Builder:
     ) -> None:
         self.spec, self.rows, self.survey, self.hold = spec, rows, survey, hold
         self.products = products or Products()
-        self.scale = _target_scale(rows, survey)
-        self._inputs: dict[tuple, HeadInput] = {}
+        variance = to_numpy(survey.targets.variance_a())
+        self.scale = np.where((variance > 0) & (rows.n_classes == 0), np.sqrt(variance), 1.0)
+        """What one unit of error is, for each output: a standard deviation for targets or labels, 1 for classes."""
+        self._inputs: dict[tuple, NeuronInput] = {}
         self._others: dict[tuple[str, int, int], Network] = {}
-        self._keys: tuple[np.ndarray, np.ndarray] | None = None
 
     def grower(self, scaling: str, branch: int = 0) -> Grower:
         """Of the layers themselves, or of another stack beside them: other anchors, another activation."""
         survey, layer = self.survey, self.spec.layer
         if branch:
-            layer = layer._replace(activation=_beside(layer.activation)[branch - 1])
+            others = [name for name in BRANCH_ACTIVATIONS if name != layer.activation]
+            layer = layer._replace(activation=others[branch - 1])
             start = int(survey.anchors.shape[0]) * branch // MOST_BRANCHES
             turned = [survey.anchors[start:, :], survey.anchors[:start, :]]
             survey = replace(survey, anchors=namespace(survey.anchors).concat(turned, axis=0))
@@ -92,118 +102,77 @@ class Builder:
         head = self.spec.head
         if not head.linear:
             network = self.network(grower, plan)
-            moments = self._feature_moments(grower, network) if head.kind == "softmax" else None
-            return fit_estimator_head(self.rows, network, head.estimator, moments, y, fit_params)
-        nested = head.width is None and not head.formula and plan.head == "shln"
+            if head.estimator is None:
+                unfitted = softmax_head(self._feature_moments(grower, network))
+            else:
+                unfitted = EstimatorHead(clone(head.estimator))
+            return fit_estimator_head(unfitted, self.rows, network, y, fit_params)
+        available = max(1, int(self.survey.anchors.shape[0]) - (plan.neurons == "pairs"))
         if head.formula:
             rank, n_rows = input_gram(self.survey, self.rows, None).rank, self.survey.distinct
-            width = structure.formula_width(rank, n_rows, self._available(plan))
+            width = formula_width(rank, n_rows, available)
         else:
-            width = self._widest(plan) if head.width is None else head.width
-        if width > self._available(plan):  # as many neurons as rows, and the search found pairs: they need one row more
+            width = head.width or max(1, min(widest_head(self.survey.distinct), available))
+        if width > available:  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
-        return self.linear(grower, plan, width, nested=nested, keep=self.spec.keep_statistics, near=near)
+        return self.linear(grower, plan, width, near)
 
-    def _available(self, plan: Plan) -> int:
-        """Most neurons the anchors are enough for."""
-        return max(1, int(self.survey.anchors.shape[0]) - (plan.neurons == "pairs"))
-
-    def _widest(self, plan: Plan) -> int:
-        return max(1, min(structure.widest_head(self.survey.distinct), self._available(plan)))
-
-    def linear(
-        self,
-        grower: Grower,
-        plan: Plan,
-        width: int,
-        *,
-        nested: bool = False,
-        keep: bool = False,
-        near: float | None = None,
-    ) -> LinearHead:
-        """A head of hidden neurons, or none, on the newest features."""
-        given, ridge = self.input(grower, plan), self.spec.ridge
-        hidden = None
+    def linear(self, grower: Grower, plan: Plan, width: int, near: float | None = None) -> LinearHead:
+        """A head of hidden neurons, or none, on the newest features. On held features it is a candidate: its width is
+        what is given here, its sums are not kept, and eq (3) is evaluated too."""
+        spec, head_input, hidden = self.spec, self.input(grower, plan), None
         if plan.head == "shln":
-            assert given.gram is not None
-            hidden = fit_hidden(self.rows, given.scaling, given.gram, given.anchors, width, plan, self.spec.seed)
-        raw_columns = self.rows.d if self.hold or ridge == "guo2003" else None
-        how = OutputSpec(ridge, self.scale, nested, keep, near, raw_columns)
-        return fit_output(given, hidden, self._are_neurons(grower, width), how)
+            scaling, gram, anchors = head_input.scaling, head_input.gram, head_input.anchors
+            hidden = fit_hidden(self.rows, scaling, gram, anchors, width, plan, spec.seed)
+        output_spec = OutputSpec(
+            spec.ridge,
+            self.scale,
+            nested=spec.head.width is None and not spec.head.formula and not self.hold,
+            keep=spec.keep_statistics and not self.hold,
+            near=near,
+            raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
+        )
+        scored_keys, anchor_keys = self._keys
+        return fit_output(head_input, hidden, np.isin(scored_keys, anchor_keys[: width + 1]), output_spec)
 
-    def _are_neurons(self, grower: Grower, width: int) -> np.ndarray:
-        """Which scored rows are among the anchors, by value: equal rows with other targets count too."""
-        assert self.survey.scored is not None
-        if self._keys is None:
-            seed = self.spec.seed
-            self._keys = row_keys(self.survey.scored.whole().X, seed), row_keys(grower.anchors, seed)
-        scored, anchors = self._keys
-        return np.isin(scored, anchors[: width + 1])
+    @cached_property
+    def _keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of scored rows and anchors: a row that is a neuron is one by value, equal rows with other targets too."""
+        seed = self.spec.seed
+        return row_keys(self.survey.scored.whole().X, seed), row_keys(self.survey.anchors, seed)
 
-    def input(self, grower: Grower, plan: Plan) -> HeadInput:
+    def input(self, grower: Grower, plan: Plan) -> NeuronInput:
         """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only
         centred."""
         network = self.network(grower, plan)
-        wide = network is not grower.network
         key = grower.scaling_kind, grower.depth, network.skip, len(network.others)
         if key not in self._inputs:
-            self._inputs[key] = self._made_input(grower, network, wide)
+            self._inputs[key] = self._made_input(grower, network)
         return self._inputs[key]
 
-    def _made_input(self, grower: Grower, network: Network, wide: bool) -> HeadInput:
-        moments, space = self._feature_moments(grower, network) if wide else grower.moments, self.rows.space
+    def _made_input(self, grower: Grower, network: Network) -> NeuronInput:
+        rows, scored, wide = self.rows, self.survey.scored, network is not grower.network
+        moments = self._feature_moments(grower, network) if wide else grower.moments
         if moments is not None:
-            standard = Scaling.standard(moments.mean_a, moments.variance_a())
-            scaling: Scaling | None = standard
-            gram: Gram = PrimalGram(moments.gram(centred=True, scale=standard.inverse), moments.weight, moments.product)
+            scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
+            gram: Gram = primal_gram(moments, scaling)
         else:
             scaling = None if grower.scaling_kind == "standard" else Scaling.centring(self.survey.moments.mean_a)
-            gram = input_gram(self.survey, self.rows, network.scaling or scaling)
-        anchors = network(grower.anchors)
-        anchors = space.asarray(anchors if scaling is None else scaling(anchors), "float64")
-        rows, scored = self.rows, self.survey.scored
-        assert scored is not None
+            gram = input_gram(self.survey, rows, network.scaling or scaling)
+
+        def scaled(X: Array) -> Array:
+            return network(X) if scaling is None else scaling(network(X))
+
+        anchors = rows.space.asarray(scaled(self.survey.anchors), "float64")
+        columns = int(anchors.shape[1])
         if self.hold:
-            held = _then(network, scaling)
-            rows, scored, features = rows.mapped(held), scored.mapped(held), _then()
-            return HeadInput(rows, scored, features, FeatureCache(features), None, gram, anchors)
+            as_they_are = FeatureCache(Network(rows.space, rows.dtype))
+            return NeuronInput(rows.mapped(scaled), scored.mapped(scaled), as_they_are, columns, None, gram, anchors)
         cache = grower.cache if grower.rows is rows and not wide else FeatureCache(network)
-        return HeadInput(rows, scored, network, cache, scaling, gram, anchors)
+        return NeuronInput(rows, scored, cache, columns, scaling, gram, anchors)
 
     def _feature_moments(self, grower: Grower, network: Network) -> Moments:
         """Moments of the features that a head sees, with their whole Gram."""
         if grower.moments is not None and network is grower.network:
             return grower.moments
-        return self.rows.total(
-            partial(Moments, self.rows.space),
-            lambda moments, block: moments.add(network(block.X), None, block.w),
-            "features",
-        )
-
-
-def _beside(activation: str) -> list[str]:
-    """Activations of the stacks beside one with this activation."""
-    return [name for name in BRANCH_ACTIVATIONS if name != activation]
-
-
-def _then(*steps: Callable[[Array], Array] | None) -> Callable[[Array], Array]:
-    """One step after another; None is no step."""
-
-    def run(X: Array) -> Array:
-        for step in steps:
-            X = X if step is None else step(X)
-        return X
-
-    return run
-
-
-def target_variance(survey: Survey) -> np.ndarray:
-    return to_numpy(survey.targets.variance_a())
-
-
-def _target_scale(rows: Rows, survey: Survey) -> np.ndarray:
-    """What one unit of error is, for each output: a standard deviation for targets or labels, 1 for classes."""
-    if rows.n_classes:
-        return np.ones(rows.n_classes)
-    spread = np.sqrt(target_variance(survey))
-    return np.where(spread > 0, spread, 1.0)
+        return network.moments(self.rows, "features")

@@ -5,17 +5,19 @@ that does worse than the mean on the rows that are neurons is brittle: next to i
 and new rows may come near.
 """
 
+import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._arrays import to_numpy
 from .._data.rows import Rows
 from .._engine.scores import Scored
-from .._network import structure
-from .._network.structure import Plan
-from .._network.survey import Survey
-from .rounds import FIRST_ROUND, Trial, size_of_last_round
+from .._network.growth import Grower
+from .._network.structure import Plan, scaling_rule, widest_head
+from .._network.survey import Survey, SurveySpec, survey_rows
+from .builder import Builder
 from .search import Judged, Search, loss_of
 from .spec import Spec
 
@@ -40,9 +42,57 @@ FEATURE_RIDGES = (1.0, 0.1)
 ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 
 
-def options(given: Any, values: tuple) -> tuple:
-    """The values to try: all of them, or the one the user gave."""
-    return values if given is None else (given,)
+class Round(NamedTuple):
+    """How many distinct rows candidates are fitted and scored on, and the most hidden neurons they get."""
+
+    rows: int
+    scored: int
+    width: int
+
+
+FIRST_ROUND = Round(rows=4000, scored=1000, width=400)
+"""Every candidate, on four rows for each column and at least 2,000. Neurons: one for five rows, at least 200, and at
+most a third of the rows."""
+
+LAST_ROUND = Round(rows=15_000, scored=2000, width=2000)
+"""The best few again, wider and on more rows: narrow layers favour depth and plain columns."""
+
+
+def size_of_last_round(distinct: int) -> Round:
+    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
+    width = min(LAST_ROUND.width, max(widest_head(distinct) // 2, FIRST_ROUND.width))
+    return Round(min(LAST_ROUND.rows, max(8 * width, FIRST_ROUND.rows)), LAST_ROUND.scored, width)
+
+
+class Trial(Builder):
+    """Rows to compare candidates on, a width for them, and the layers grown so far."""
+
+    def __init__(self, spec: Spec, rows: Rows, size: Round, least: int, inner: int | None = None) -> None:
+        capacity = max(size.width + 1, spec.width.bound(rows.d))
+        search_rows = None if inner is None else lambda distinct: inner
+        survey_spec = SurveySpec(spec.seed, spec.anchors, capacity, size.scored, search_rows=search_rows)
+        survey = survey_rows(rows, survey_spec)
+        super().__init__(spec, rows, survey, hold=True)
+        width = min(max(least, survey.distinct // 5), size.width)
+        self.width = max(1, min(width, survey.distinct // 3, int(survey.anchors.shape[0]) - 1))
+        self.mean = to_numpy(survey.targets.mean_a)
+        self.spread = float(np.sum(to_numpy(survey.targets.variance_a()) / self.scale**2))
+        """The squared error of always saying the mean."""
+        self._grown: dict[tuple[str, int], Grower] = {}
+
+    def grown(self, scaling: str, depth: int) -> Grower:
+        """So many layers on this scaling of the input."""
+        if (scaling, depth) not in self._grown:
+            grower = copy.copy(self.grown(scaling, depth - 1)) if depth else self.grower(scaling)
+            if depth:
+                grower.step()
+            self._grown[scaling, depth] = grower
+        return self._grown[scaling, depth]
+
+
+def options(choice: object, values: tuple) -> tuple:
+    """The values to try: all of them, or the user's choice."""
+    return values if choice is None else (choice,)
 
 
 class NetworkSearch(Search[Plan]):
@@ -51,11 +101,9 @@ class NetworkSearch(Search[Plan]):
     def __init__(self, spec: Spec, rows: Rows, survey: Survey) -> None:
         super().__init__(rows.progress)
         self.spec, self.free = spec, spec.head.encoder_ridge is None
-        rows = rows if survey.searched is None else survey.searched
         inner = min(max(4 * rows.d, 2000), FIRST_ROUND.rows)
-        self.last = Trial(spec, rows, size_of_last_round(survey.distinct), 400, inner)
-        first = self.last.survey.searched
-        self.trial = Trial(spec, rows if first is None else first, FIRST_ROUND, 200)
+        self.last = Trial(spec, survey.searched, size_of_last_round(survey.distinct), 400, inner)
+        self.trial = Trial(spec, self.last.survey.searched, FIRST_ROUND, 200)
 
     def run(self) -> tuple[Plan, float | None, list[dict[str, Any]]]:
         """(the best plan, its output ridge, the table)."""
@@ -69,7 +117,7 @@ class NetworkSearch(Search[Plan]):
     def _first_round(self) -> None:
         kinds = self._scalings()
         hidden = self.spec.head.kind == "shln"
-        ridges = self._encoder_ridges(INPUT_RIDGES)
+        ridges = options(self.spec.head.encoder_ridge, INPUT_RIDGES)
         for kind in kinds[:1] if hidden else kinds:
             self._plain(kind, 0)
         for kind in kinds if hidden else ():
@@ -87,7 +135,7 @@ class NetworkSearch(Search[Plan]):
             before = self.winner()
             self._plain(kind, depth)
             if hidden:
-                self._neurons(kind, depth, self._encoder_ridges(FEATURE_RIDGES), walk=self.free)
+                self._neurons(kind, depth, options(self.spec.head.encoder_ridge, FEATURE_RIDGES), walk=self.free)
             self._refine(depth)
             if self.winner() == before:
                 break
@@ -96,12 +144,12 @@ class NetworkSearch(Search[Plan]):
         if self.spec.input_scaling != "auto":
             return (self.spec.input_scaling,)
         # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
-        few = self.trial.survey.distinct < self.trial.builder.rows.d
+        few = self.trial.survey.distinct < self.trial.rows.d
         asinh: tuple[str, ...] = () if few else ("asinh",)
         if self.spec.head.kind == "shln":
             return ("none", "standard", *asinh)
         # judged by plain ridge, to which raw and standardised columns are the same
-        return (structure.scaling_rule("auto", self.last.survey.moments.variance_a()), *asinh)
+        return (scaling_rule("auto", self.last.survey.moments.variance_a()), *asinh)
 
     def _last_round(self) -> None:
         """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges, so
@@ -119,49 +167,30 @@ class NetworkSearch(Search[Plan]):
                 loss = lower
         self.best = self.best or before
 
-    def _encoder_ridges(self, values: tuple[float, ...]) -> tuple[float, ...]:
-        return options(self.spec.head.encoder_ridge, values)
-
-    @property
-    def _width(self) -> int:
-        """Neurons of a candidate: those of the round, or as many as were asked for where that is fewer."""
-        return min(self.trial.width, self.spec.head.width or self.trial.width)
-
     def _plain(self, scaling: str, depth: int) -> None:
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given width wants neurons."""
         head = self.spec.head
         if head.kind != "shln" or (head.width is None and not head.formula):
             for skip in options(self.spec.skip, (False, True)) if depth else (False,):
-                count = options(self.spec.branches, (1,))[0] if depth else 1
-                self.loss(Plan(scaling, depth, "ridge", skip=skip, branches=count))
+                branches = (self.spec.branches or 1) if depth else 1
+                self.loss(Plan(scaling, depth, "ridge", skip=skip, branches=branches))
 
     def _neurons(self, scaling: str, depth: int, ridges: tuple[float, ...], *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
-        head = self.spec.head
-        plan = Plan(
-            scaling,
-            depth,
-            "shln",
-            options(head.anchors, ("rows",))[0],
-            activation=options(head.activation, ACTIVATIONS_TRIED)[0],
-            direct=options(head.direct, (False,))[0],
-            skip=depth > 0 and options(self.spec.skip, (False,))[0],
-            branches=options(self.spec.branches, (1,))[0] if depth else 1,
-        )
+        plan = self.spec.plan(scaling, depth, "shln")
         if self._hidden_rows(max(depth - 1, 0)):
-            before = self._best_hidden(max(depth - 1, 0))
-            plan = plan._replace(activation=before.activation, neurons=before.neurons)
+            below = self._best_hidden(max(depth - 1, 0))
+            plan = plan._replace(activation=below.activation, neurons=below.neurons)
 
         def loss(ridge: float) -> float:
             return self.loss(plan._replace(encoder_ridge=ridge))
 
         best = min(ridges, key=loss)
         while walk and (depth == 0 or self._worth_refining(depth)):
-            place = ENCODER_RIDGES.index(best)
-            around = ENCODER_RIDGES[max(place - 1, 0) : place + 2]
-            if min(around, key=loss) == best:
+            k = ENCODER_RIDGES.index(best)
+            before, best = best, min(ENCODER_RIDGES[max(k - 1, 0) : k + 2], key=loss)
+            if best == before:
                 break
-            best = min(around, key=loss)
 
     def _activations(self) -> None:
         """Other activations of the best hidden layer on the input."""
@@ -176,17 +205,17 @@ class NetworkSearch(Search[Plan]):
         if not self._worth_refining(depth):
             return
         if depth == 0:  # deeper layers inherit that
-            for kind in options(self.spec.head.anchors, ("rows", "pairs")):
-                self.loss(self._best_hidden(0)._replace(neurons=kind))
+            self._vary(0, "neurons", options(self.spec.head.anchors, ("rows", "pairs")))
         else:
-            for skip in options(self.spec.skip, (False, True)):
-                self.loss(self._best_hidden(depth)._replace(skip=skip))
-            for count in options(self.spec.branches, (1, 2)):
-                self.loss(self._best_hidden(depth)._replace(branches=count))
-        features = self.trial.grower(self._best_hidden(depth).input_scaling, depth).features_width
+            self._vary(depth, "skip", options(self.spec.skip, (False, True)))
+            self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
+        features = self.trial.grown(self._best_hidden(depth).input_scaling, depth).features_width
         wide = features > 3 * self.trial.width  # so many links are no hidden layer's work
-        for direct in options(self.spec.head.direct, (False,) if wide else (False, True)):
-            self.loss(self._best_hidden(depth)._replace(direct=direct))
+        self._vary(depth, "direct", options(self.spec.head.direct, (False,) if wide else (False, True)))
+
+    def _vary(self, depth: int, name: str, values: tuple) -> None:
+        for value in values:
+            self.loss(self._best_hidden(depth)._replace(**{name: value}))
 
     def _worth_refining(self, depth: int) -> bool:
         """Whether a hidden layer at this depth comes near the best so far."""
@@ -200,26 +229,24 @@ class NetworkSearch(Search[Plan]):
         return min(self._hidden_rows(depth), key=loss_of)["plan"]
 
     def judge(self, plan: Plan, near: float | None) -> Judged | None:
-        builder, trial = self.trial.builder, self.trial
-        grower = trial.grower(plan.input_scaling, plan.depth)
+        trial = self.trial
+        grower = trial.grown(plan.input_scaling, plan.depth)
+        width = min(trial.width, self.spec.head.width or trial.width)  # of the round, or what was asked for
         shln = plan.head == "shln"
         if shln and self.free:  # with more than n/3 degrees of freedom every anchor fires on itself alone
-            gram = builder.input(grower, plan).gram
-            assert gram is not None
-            if gram.degrees_of_freedom(plan.encoder_ridge) > trial.survey.distinct / 3:
+            freedom = trial.input(grower, plan).gram.degrees_of_freedom(plan.encoder_ridge)
+            if freedom > trial.survey.distinct / 3:
                 return None
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                output = builder.linear(grower, plan, self._width, near=near).output
+                head = trial.linear(grower, plan, width, near)
         except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
             return None
-        scores = output.loo
-        assert scores is not None
-        on_anchors, of_mean = _error_on_anchors(scores, builder.scale, trial.mean)
+        on_anchors, of_mean = _error_on_anchors(head.residuals(), trial.scale, trial.mean)
         about = plan._asdict() if shln else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
-        about |= {"rows": builder.rows.n, "error_on_anchors": on_anchors}
+        about |= {"rows": trial.rows.n, "error_on_anchors": on_anchors}
         brittle = self.free and shln and on_anchors > max(of_mean, trial.spread)
-        return Judged(output, scores, builder.scale, bool(builder.rows.n_classes), about, brittle)
+        return Judged(head, trial.scale, bool(trial.rows.n_classes), about, brittle)
 
     def in_words(self, plan: Plan) -> str:
         scaling = "" if plan.input_scaling == "none" else f", {plan.input_scaling} input"

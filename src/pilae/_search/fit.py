@@ -10,15 +10,13 @@ from .._data.labels import check_target_size
 from .._data.rows import Rows
 from .._engine.moments import FLOAT32_RIDGE
 from .._engine.scores import Scored
-from .._network import structure
 from .._network.growth import too_few_rows
 from .._network.head import Head
 from .._network.network import Network
-from .._network.structure import Plan
+from .._network.structure import HEAD_WIDTH_LIMIT, Plan, scaling_rule
 from .._network.survey import SCORED_ROWS, Survey, SurveySpec, scored_rows, survey_rows
 from .builder import Builder, Products
-from .choice import ENCODER_RIDGES, NetworkSearch
-from .rounds import LAST_ROUND, rows_of_last_round
+from .choice import ENCODER_RIDGES, LAST_ROUND, NetworkSearch, size_of_last_round
 from .spec import HEAD_RIDGE, HEAD_RIDGE_ON_INPUT, Spec
 
 FITTED_ROWS = 10_000
@@ -46,9 +44,12 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict) 
         plan, near, table = NetworkSearch(spec, rows, survey).run()
         rows.progress.end_of_stages()
     else:
-        plan, near, table = _fixed_plan(spec, survey), None, []
-    if spec.fit_rows == "auto" and survey.fitted is not None and not _half_is_enough(spec, survey.fitted, plan):
-        survey = replace(survey, fitted=None)
+        depth = len(spec.width.listed) if spec.width.listed else spec.depth
+        scaling = scaling_rule(spec.input_scaling, survey.moments.variance_a())
+        # growth="rank" finds the depth that is not given
+        plan, near, table = spec.plan(scaling, -1 if depth is None else depth, spec.head.kind), None, []
+    if spec.fit_rows == "auto" and survey.fitted is not rows and not _half_is_enough(spec, survey.fitted, plan):
+        survey = replace(survey, fitted=rows)
     builder = Builder(spec, rows, survey, products=_products(spec, rows))
     grower = builder.grow(plan)
     if not spec.searching and spec.head.encoder_ridge is None:
@@ -62,29 +63,25 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict) 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:
     """The first pass, for all that this network needs of it."""
     head, fixed = spec.head, spec.head.width is not None
-    wanted = spec.head.width or structure.HEAD_WIDTH_LIMIT
-    fit_rows = max(FITTED_ROWS, 10 * rows.d) if spec.fit_rows == "auto" else spec.fit_rows
-    assert not isinstance(fit_rows, str)
-    survey = survey_rows(
-        rows,
-        SurveySpec(
-            spec.seed,
-            spec.anchors,
-            max(wanted + 1, spec.width.bound(rows.d)),  # pairs need one anchor more
-            scored_rows(wanted) if fixed else SCORED_ROWS,
-            fit_rows,
-            rows_of_last_round if spec.searching else None,
-            spec.searching or not fixed or spec.growth != "loo",
-            # asinh is not linear: the Gram of the raw columns says nothing about it
-            spec.input_scaling != "asinh" or head.formula or rows.dual,
-            spec.input_scaling,
-        ),
+    width = head.width or HEAD_WIDTH_LIMIT
+    survey_spec = SurveySpec(
+        spec.seed,
+        spec.anchors,
+        max(width + 1, spec.width.bound(rows.d)),  # pairs need one anchor more
+        scored_rows(width) if fixed else SCORED_ROWS,
+        fit_rows=max(FITTED_ROWS, 10 * rows.d) if isinstance(spec.fit_rows, str) else spec.fit_rows,
+        search_rows=(lambda distinct: size_of_last_round(distinct).rows) if spec.searching else None,
+        count_all=spec.searching or not fixed or spec.growth != "loo",
+        # asinh is not linear: the Gram of the raw columns says nothing about it
+        gram=spec.input_scaling != "asinh" or head.formula or rows.dual,
+        input_scaling=spec.input_scaling,
     )
+    survey = survey_rows(rows, survey_spec)
     if not rows.n_classes:
         check_target_size(to_numpy(survey.targets.sizes()), rows.dtype)
     available = int(survey.anchors.shape[0]) - (head.anchors == "pairs")
-    if head.kind == "shln" and fixed and wanted > available:
-        raise too_few_rows(wanted, available, "SHLN(width=...)")
+    if head.kind == "shln" and fixed and width > available:
+        raise too_few_rows(width, available, "SHLN(width=...)")
     return survey
 
 
@@ -99,17 +96,15 @@ def _half_is_enough(spec: Spec, rows: Rows, plan: Plan) -> bool:
     for count in (rows.n // 2, None):
         survey = survey_rows(rows, SurveySpec(spec.seed, spec.anchors, capacity, LAST_ROUND.scored, count))
         builder = Builder(spec, rows, survey, hold=True)
-        loo = builder.linear(builder.grow(plan), plan, width).output.loo
-        assert loo is not None
-        scores.append(loo)
+        scores.append(builder.linear(builder.grow(plan), plan, width).residuals())
     half, all_ = (each.row_errors(builder.scale) for each in scores)
     return float(np.average(half - all_, weights=scores[1].chooser)) < scores[1].standard_error(all_)
 
 
 def _products(spec: Spec, rows: Rows) -> Products:
     """float32 for float32 rows where every encoder that reads the Gram has a ridge, and nothing depends on a rank."""
-    exact = spec.layer.encoder != "rows" or spec.width.needs_rank or spec.growth != "loo"
-    if rows.dtype != "float32" or exact:
+    ranked = spec.width.kind == "rank" or spec.growth != "loo"
+    if rows.dtype != "float32" or spec.layer.encoder != "rows" or ranked:
         return Products()
     head = spec.head.encoder_ridge
     if spec.head.kind != "shln":
@@ -117,20 +112,3 @@ def _products(spec: Spec, rows: Rows) -> Products:
     elif head is None:
         head = ENCODER_RIDGES[-1] if spec.searching else HEAD_RIDGE
     return Products(*("float32" if ridge >= FLOAT32_RIDGE else "float64" for ridge in (spec.layer.encoder_ridge, head)))
-
-
-def _fixed_plan(spec: Spec, survey: Survey) -> Plan:
-    """What is built where nothing is searched: the parameters, and for each that is left open its rule."""
-    head, listed = spec.head, spec.width.listed
-    depth = len(listed) if listed else spec.depth
-    return Plan(
-        input_scaling=structure.scaling_rule(spec.input_scaling, survey.moments.variance_a()),
-        depth=-1 if depth is None else depth,  # growth="rank" finds it
-        head=head.kind,
-        encoder_ridge=HEAD_RIDGE if head.encoder_ridge is None else head.encoder_ridge,
-        neurons=head.anchors or "rows",
-        activation=head.activation or "relu",
-        direct=bool(head.direct),
-        skip=bool(spec.skip),
-        branches=spec.branches or 1,
-    )

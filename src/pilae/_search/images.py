@@ -1,6 +1,5 @@
 """The choice of image features by leave-one-out, and building them."""
 
-import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -8,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from .._arrays import Array, Space, dtype_name, space_of
+from .._arrays import Array, Space, dtype_name
 from .._base.progress import Progress
 from .._base.saveable import saveable
 from .._data.rows import Rows
-from .._data.targets import Encoding, read_labels, read_numbers
-from .._network.branches import Branch, blockwise, features_of_images, halved
+from .._data.targets import read_labels, read_numbers
+from .._network.branches import Branch, blockwise, features_of_images, maps_of
 from .._network.fit_output import HeadInput, OutputSpec, fit_output
-from .._network.network import FeatureCache
-from .._network.patches import PatchSpec, Stage, first_of, fit_patches, shape_of
+from .._network.network import FeatureCache, Network
+from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
 from .search import Judged, Search
 
 PATCH_IMAGES = 4000
@@ -78,19 +77,20 @@ def build_branches(
     spec: ImageSpec, plan: ImagePlan, images: Array, filters: int, space: Space, *, decoders: bool = True
 ) -> list[Branch]:
     """One branch for each patch size, its filters from these images."""
-    fit = partial(fit_patches, spec=spec.patches, seed=spec.seed, space=space, decoders=decoders)
+    patches = spec.patches._replace(encoder_ridge=plan.encoder_ridge, contrast=plan.contrast)
+    fit = partial(fit_patches, spec=patches, seed=spec.seed, decoders=decoders)
     images = first_of(images, PATCH_IMAGES)
     branches = []
     for patch in plan.patch:
         layers, maps = [], images
         if plan.depth == 2:
-            first = fit(maps, Stage(patch, FIRST_FILTERS, plan.encoder_ridge, plan.contrast))
+            first = fit(maps, patch, FIRST_FILTERS)
             h, w, _ = shape_of(maps)
             maps = first_of(maps, max(50, space.budget(MAP_BYTES) // (h * w * first.width)))
-            maps = blockwise(lambda X, f=first: halved(f(X), *f.positions(shape_of(X))), maps, [first], space)
+            maps = blockwise(partial(maps_of, first), maps, [first], space, "auto")
             layers.append(first)
             patch = max(1, min(4, *shape_of(maps)[:2]))
-        layers.append(fit(maps, Stage(patch, filters, plan.encoder_ridge, plan.contrast)))
+        layers.append(fit(maps, patch, filters))
         rows, columns = layers[-1].positions(shape_of(maps))
         grid = min(plan.pool, rows), min(plan.pool, columns)
         branches.append(Branch(layers, shape_of(images), grid, spec.pooling, spec.power, plan.mirror))
@@ -100,7 +100,7 @@ def build_branches(
 class ImageSearch(Search[ImagePlan]):
     """One choice after another, each by the leave-one-out loss of a ridge on the features."""
 
-    def __init__(self, spec: ImageSpec, images: Any, y: np.ndarray, space: Space, progress: Progress) -> None:
+    def __init__(self, spec: ImageSpec, images: Array, y: np.ndarray, space: Space, progress: Progress) -> None:
         super().__init__(progress)
         self.spec, self.images, self.space = spec, images, space
         self.side = min((s for s in shape_of(images)[:2] if s > 1), default=1)
@@ -110,6 +110,9 @@ class ImageSearch(Search[ImagePlan]):
             _, self.encoding = read_numbers(y, n, "float64", "ConvPILAE")
         else:
             _, self.encoding = read_labels(y, n, None, "ConvPILAE")
+        targets = self.encoding.targets
+        spread = np.ones(self.encoding.n_classes) if targets is None else np.std(targets, axis=0)
+        self.scale = np.where(spread > 0, spread, 1.0)
 
     def run(self) -> tuple[ImagePlan, list[dict[str, Any]]]:
         spec, side = self.spec, self.side
@@ -147,29 +150,11 @@ class ImageSearch(Search[ImagePlan]):
         F = features_of_images(branches, self.images, spec.block_rows, space)
         if int(F.shape[0]) < 2 * int(F.shape[1]):  # nearly interpolated: float32 would decide by rounding
             F = space.asarray(F, "float64")
-        output, scale = ridge_on(F, self.encoding)
-        assert output.loo is not None
-        about = plan._asdict() | {"rows": int(F.shape[0]), "filters": filters}
-        return Judged(output, output.loo, scale, self.encoding.n_classes > 0, about)
+        rows = Rows(F, space, **self.encoding._asdict(), dtype=dtype_name(F))
+        head_input = HeadInput(rows, rows, FeatureCache(Network(space, rows.dtype)), rows.d)
+        head = fit_output(head_input, None, np.zeros(rows.n, bool), OutputSpec("auto", self.scale))
+        about = plan._asdict() | {"rows": rows.n, "filters": filters}
+        return Judged(head, self.scale, False, about)  # squared errors, of few images too: they chose better
 
     def in_words(self, plan: ImagePlan) -> str:
         return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())
-
-
-def ridge_on(F: Array, encoding: Encoding) -> tuple[Any, np.ndarray]:
-    """An output layer on columns as they are, judged on all rows by leave-one-out; and what one unit of error is."""
-    rows = Rows(F, space_of(F), **encoding._asdict(), dtype=dtype_name(F))
-    scored, ones = copy.copy(rows), np.ones(rows.n)
-    scored.weight, scored.unit, scored.numbers = ones, ones, np.arange(rows.n)
-    scale = np.ones(rows.n_targets)
-    if encoding.targets is not None:
-        spread = np.std(encoding.targets, axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-    cache = FeatureCache(_as_it_is)
-    given = HeadInput(rows, scored, _as_it_is, cache, None, None, F[:1, :])
-    head = fit_output(given, None, np.zeros(rows.n, bool), OutputSpec("auto", scale))
-    return head.output, scale
-
-
-def _as_it_is(X: Array) -> Array:
-    return X

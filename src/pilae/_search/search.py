@@ -13,8 +13,7 @@ import numpy as np
 
 from .._base.progress import Progress
 from .._engine.calibration import log_losses
-from .._engine.scores import Scored
-from .._network.output import Output
+from .._network.head import LinearHead
 
 LOG_LOSS_ROWS = 1000
 """With fewer scored rows classes are compared by log-loss. The squared error of a 0/1 target also counts how near an
@@ -25,10 +24,9 @@ P = TypeVar("P")
 
 
 class Judged(NamedTuple):
-    """A candidate's output layer on the rows of a round, and what the table says of it."""
+    """A candidate's head on the rows of a round, and what the table says of it."""
 
-    output: Output
-    scores: Scored
+    head: LinearHead
     scale: np.ndarray
     classes: bool
     about: dict[str, Any]
@@ -58,9 +56,12 @@ class Search(Generic[P]):
         start = time.perf_counter()
         self.progress.stage(f"candidate {len(self.table) + 1}: {self.in_words(plan)}")
         judged = self.judge(plan, near)
-        if judged is None or not math.isfinite(error := judged.scores.squared_error(judged.scale)):
+        if judged is None:
             return math.inf
-        scores, output = judged.scores, judged.output
+        scores, output = judged.head.residuals(), judged.head.output
+        error = scores.squared_error(judged.scale)
+        if not math.isfinite(error):
+            return math.inf
         few = judged.classes and len(scores.weight) < LOG_LOSS_ROWS
         losses = log_losses(scores) if few else scores.row_errors(judged.scale)
         loss = float(np.average(losses, weights=scores.chooser))

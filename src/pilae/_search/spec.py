@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sklearn.base import BaseEstimator
 
 from .._network.layer import LayerSpec
-from .._network.structure import WidthRule
+from .._network.structure import Plan, WidthRule
 
 LAYER_RIDGE = 1e-3
 """encoder_ridge="auto" in autoencoder layers."""
@@ -58,6 +58,21 @@ class Spec:
     fit_rows: int | str | None
     keep_statistics: bool
     seed: int
+
+    def plan(self, input_scaling: str, depth: int, kind: str) -> Plan:
+        """What is given, and for what is left open the value that a search begins with."""
+        head = self.head
+        return Plan(
+            input_scaling,
+            depth,
+            kind,
+            neurons=head.anchors or "rows",
+            encoder_ridge=HEAD_RIDGE if head.encoder_ridge is None else head.encoder_ridge,
+            activation=head.activation or "relu",
+            direct=bool(head.direct),
+            skip=depth != 0 and bool(self.skip),
+            branches=(self.branches or 1) if depth else 1,
+        )
 
     @property
     def searching(self) -> bool:

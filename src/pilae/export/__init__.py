@@ -28,13 +28,13 @@ BUILDERS: dict[str, Builder] = {"classifier": classified, "regressor": regressed
 class OnnxMixin:
     """`to_onnx` for estimators."""
 
-    kinds: ClassVar[dict[type, str]] = {}
+    _kinds: ClassVar[dict[type, str]] = {}
     """Public estimators, and what skl2onnx should take each for."""
 
     def __init_subclass__(cls, onnx: str | None = None, **options: object) -> None:
         super().__init_subclass__(**options)
         if onnx is not None:
-            OnnxMixin.kinds[cls] = onnx
+            OnnxMixin._kinds[cls] = onnx
 
     def to_onnx(self, path: str | os.PathLike, *, dtype: str = "float64") -> None:
         """Write the fitted network as an ONNX file: float32 rows "X" in; "label" and "probabilities" out for classes,
@@ -62,7 +62,7 @@ class OnnxMixin:
         to_onnx(self, path, dtype)
 
 
-def onnx_model(model: OnnxMixin, dtype: str = "float64") -> Any:
+def onnx_model(model: Any, dtype: str = "float64") -> Any:
     """The model as an ONNX ModelProto with input "X" and outputs "label" and "probabilities", "prediction" or
     "features"."""
     onnx = extra("onnx", "onnx", "ONNX export")
@@ -70,14 +70,15 @@ def onnx_model(model: OnnxMixin, dtype: str = "float64") -> Any:
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
     graph = Graph(dtype)
-    build = BUILDERS[next(OnnxMixin.kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin.kinds)]
+    build = BUILDERS[next(OnnxMixin._kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin._kinds)]
+    model = model._settled()
     outputs = build(graph, model, "X")
     graph.nodes += [("Identity", [value], name, {}) for name, value, _, _ in outputs]
     made = helper.make_model(
         helper.make_graph(
             [helper.make_node(kind, names, [out], f"node_{out}", **more) for kind, names, out, more in graph.nodes],
             "pilae",
-            [helper.make_tensor_value_info("X", FLOAT32, [None, int(model.n_features_in_)])],  # type: ignore[attr-defined]
+            [helper.make_tensor_value_info("X", FLOAT32, [None, int(model.n_features_in_)])],
             [helper.make_tensor_value_info(name, kind, [None, *columns]) for name, _, kind, columns in outputs],
             [onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()],
         ),
@@ -107,7 +108,7 @@ def register() -> None:
         "transformer": _transformer_shape,
     }
     options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]}
-    for cls, kind in OnnxMixin.kinds.items():
+    for cls, kind in OnnxMixin._kinds.items():
         convert, allowed = partial(_convert, BUILDERS[kind]), options if kind == "classifier" else None
         skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", shapes[kind], convert, options=allowed)
 

@@ -116,6 +116,7 @@ def _softmax_head(graph: Graph, head: EstimatorHead, x: str) -> str:
 
 def classified(graph: Graph, model: Any, x: str) -> list[Output]:
     head, classes, multilabel = model.head_, model.classes_, model.multilabel_
+    head.ready()
     features = _features(graph, model.network_, graph.inside(x))
     if isinstance(head, EstimatorHead):
         if head.factor is None or not isinstance(head.estimator, LogisticRegression):
@@ -150,6 +151,7 @@ def _labels(classes: np.ndarray) -> tuple[np.ndarray, int]:
 
 def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
     head = model.head_
+    head.ready()
     if isinstance(head, EstimatorHead):
         raise _no_estimators(head.estimator)
     value = graph.outside(_scores(graph, head, _features(graph, model.network_, graph.inside(x))))

@@ -20,13 +20,14 @@ FILTERS_IN_A_ROW = 16
 
 STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "depth")
 
-CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "width", "loss")
+CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "width", "error")
 """What is shown of a candidate of the search."""
 
 
 def summarise_images(model: BaseEstimator, X: Array | None = None) -> dict[str, Any]:
     """What is known about image features as plain values; with images also what is kept of them."""
     check_is_fitted(model)
+    model = model._settled()
     summary: dict[str, Any] = {
         "kind": type(model).__name__,
         "versions": versions(),
@@ -123,10 +124,7 @@ class ImageReport(Report):
         if not search:
             return None
         rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in CANDIDATE] for row in search]
-        text = [
-            "One choice after another, by the leave-one-out loss of a linear output layer on a sample: the squared "
-            "error, or of classes and fewer than 1,000 images the log-loss."
-        ]
+        text = ["One choice after another, by the squared leave-one-out error of a linear output layer on a sample."]
         head, chosen = [key.replace("_", " ") for key in CANDIDATE], [bool(row["chosen"]) for row in search]
         tables = [table("Candidates, in the order they were tried.", head, rows, chosen=chosen)]
         return Section("Why these", text, tables=tables)

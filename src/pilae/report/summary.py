@@ -64,6 +64,7 @@ def summarise(
     `numbers` are those of `make_report`.
     """
     check_is_fitted(model)
+    model = model._settled()
     summary = {
         "kind": type(model).__name__,
         "versions": versions(),

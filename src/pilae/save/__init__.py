@@ -41,9 +41,6 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "skrub")
 class SaveMixin:
     """`save` for estimators."""
 
-    def _settle(self) -> None:
-        """Finish what was put off, before the model is written."""
-
     def _check_loaded(self) -> None:
         """Raises anything if the parts of a model that was read do not fit together. One row of zeros goes through."""
 
@@ -62,10 +59,10 @@ class SaveMixin:
         save(self, path, statistics=statistics)
 
 
-def save(model: SaveMixin, path: str | os.PathLike, *, statistics: bool = True, extra: dict | None = None) -> None:
+def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra: dict | None = None) -> None:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
     check_is_fitted(model)
-    model._settle()
+    model = model._settled()
     writer = Writer(() if statistics else ("moments", "statistics"))
     tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
     header = {
