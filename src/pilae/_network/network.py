@@ -68,6 +68,8 @@ class Network:
 
     def check_shapes(self, columns: int) -> int:
         """What a head sees of rows of so many columns; an error where the parts do not fit together."""
+        if not isinstance(self.dtype, str):
+            raise TypeError("a dtype is a word")  # a file that somebody forged may hold anything, whose repr is code
         width = features = columns
         if self.scaling is not None:
             self.scaling.check_shapes(columns)
