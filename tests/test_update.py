@@ -446,6 +446,15 @@ def test_remaining_is_rows_and_targets():
     np.testing.assert_array_equal(model.predict(TEST), expected.predict(TEST))
 
 
+def test_checking_parameters_draws_no_random_number():
+    fitted, added = (PILAEClassifier(depth=0, head=SHLN(20), random_state=np.random.RandomState(7)) for _ in range(2))
+    fitted.fit(X, Y)
+    added.partial_fit(X, Y)
+    np.testing.assert_array_equal(added.decision_function(TEST), fitted.decision_function(TEST))
+    added.partial_fit(X[:5], Y[:5])
+    assert added.random_state.randint(1000) == fitted.random_state.randint(1000)
+
+
 def test_labels_are_not_merged_into_classes():
     labels = (X.mean(0) < X).astype(int)[:, :3]
     by_class, by_label = (PILAEClassifier(depth=0, head="ridge", ridge=0.1).fit(X, y) for y in (Y, labels))

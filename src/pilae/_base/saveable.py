@@ -13,6 +13,12 @@ def saveable(cls: type[Kind]) -> type[Kind]:
     return cls
 
 
+def check_dtype(dtype: object) -> None:
+    """Of a dtype in a file that somebody else wrote: NumPy would ask anything else for its name, and run its code."""
+    if not isinstance(dtype, str):
+        raise TypeError("a dtype is a word")
+
+
 def check_shape(x: Any, *shape: int) -> None:
     """Of an array in a file that somebody else wrote."""
     if tuple(x.shape) != shape:

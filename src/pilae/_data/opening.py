@@ -47,6 +47,9 @@ class Place(Protocol):
     dtype: str
     gauge: np.ndarray | None
 
+    @property
+    def widest(self) -> int: ...
+
 
 def is_streamed(X: object) -> bool:
     """Whether X is read in passes of its own: a source, or Dask collections."""
@@ -93,7 +96,7 @@ class Question(NamedTuple):
 
     f: Callable[[Array], Array]
     width: int
-    """Of the widest array on the way."""
+    """Of the widest array that comes after the network."""
     method: str
     args: tuple = ()
 
@@ -105,7 +108,8 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     A few rows of plain numbers, where the model lives, are one block as they are: looking at them closely would take
     longer than the answer. What is wrong with them is said on the usual way.
     """
-    f, width, method, args = question
+    f, after, method, args = question
+    width = max(columns.count, place.widest, after)
     if (
         type(X) is np.ndarray
         and 0 < X.size <= QUICK_NUMBERS

@@ -141,7 +141,7 @@ class BaseStack(
         fitted = self._read()
         network = fitted.network
         _need_decoders(network, "score_samples")
-        question = Question(lambda rows: -_row_errors(network, rows), fitted.widest, "score_samples")
+        question = Question(lambda rows: -_row_errors(network, rows), 0, "score_samples")
         return answers(self, network, fitted.columns, X, question)
 
 
@@ -277,7 +277,7 @@ def template_of(estimator: Any) -> PILAutoencoder:
         return PILAutoencoder()
     if not isinstance(estimator.layer, PILAutoencoder):
         raise parameters.bad(estimator, "layer", "None or a PILAutoencoder such as PILAutoencoder(activation='tanh')")
-    parameters.check_template(estimator, "layer", estimator.layer, parameters.LAYER)
+    parameters.check_template(estimator, estimator.layer, parameters.LAYER)
     return estimator.layer
 
 
@@ -285,7 +285,7 @@ def features_of_layer(model: Fitting, X: Any, layer: int | None) -> Array:
     """What the first layers make of rows; None: all of them."""
     fitted: FittedNetwork = model._read()
     network, depth = fitted.network, layer_number(model, fitted.network, layer)
-    question = Question(lambda rows: network(rows, depth), fitted.widest, "transform", (layer,))
+    question = Question(lambda rows: network(rows, depth), 0, "transform", (layer,))
     return answers(model, network, fitted.columns, X, question)
 
 

@@ -21,14 +21,13 @@ from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Source
 from .._data.targets import Encoding, Targets
-from .._network.head import Head
 from .._network.structure import WidthRule
 from .._search.fit import fit_network
 from .._search.spec import HeadSpec, Spec
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters, update
-from .autoencoder import features_of_layer, layer_spec, template_of
+from .autoencoder import PILAutoencoder, features_of_layer, layer_spec, template_of
 from .fitted import FittedModel, Fitting, attribute
 from .shln import SHLN
 
@@ -60,7 +59,7 @@ class BasePILAE(
 
     network_ = attribute("network")
     layers_ = attribute("network.layers")
-    _head = attribute("head")
+    head_ = attribute("head", settled=True)
     head_width_ = attribute("head.width")
     ridge_ = attribute("head.output.ridge")
     ridge_path_ = attribute("head.output.path")
@@ -76,13 +75,6 @@ class BasePILAE(
     _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
     _heads: ClassVar[tuple[str, ...]]
     _rules: ClassVar[parameters.Rules]
-
-    @property
-    def head_(self) -> Head:
-        """The output layer, solved."""
-        if self.fitted_ is not None:
-            self.fitted_.settle()
-        return self._head
 
     @property
     def n_passes_(self) -> int:
@@ -101,11 +93,15 @@ class BasePILAE(
 
     # ------------------------------------------------------------------------------------------- fitting
 
-    def _spec(self) -> Spec:
-        """The parameters, checked."""
+    def _checked(self) -> tuple[PILAutoencoder, HeadSpec]:
+        """How layers and head are built, after all parameters were looked at. No random number is drawn."""
         parameters.check(self, {**parameters.NETWORK, **self._rules})
         parameters.check_listed(self)
-        layer = template_of(self)
+        return template_of(self), self._head_spec()
+
+    def _spec(self) -> Spec:
+        """The parameters, checked."""
+        layer, head = self._checked()
         return Spec(
             depth=parameters.unless_auto(self.depth, int),
             width=WidthRule.of(self.width),
@@ -113,7 +109,7 @@ class BasePILAE(
             growth=self.growth,
             layer=layer_spec(layer, keep=False),
             anchors=layer.anchors,
-            head=self._head_spec(),
+            head=head,
             skip=parameters.unless_auto(self.skip, bool),
             branches=parameters.unless_auto(self.branches, int),
             ridge=self.ridge if isinstance(self.ridge, str) else float(self.ridge),
@@ -194,7 +190,7 @@ class BasePILAE(
         raise NotImplementedError
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: str) -> Self:
-        self._spec()
+        self._checked()
         if how not in ("head", "all"):
             raise ValueError(f"'update' must be 'head' or 'all'. Got {how!r} instead.")
         self._check_additive("partial_fit")
@@ -312,8 +308,7 @@ class BasePILAE(
         def of(rows: Array) -> Array:
             return answer(targets, network(rows))
 
-        widest = max(fitted.columns.count, network.widest, head.width or 0)
-        return answers(self, network, fitted.columns, X, Question(of, widest, method))
+        return answers(self, network, fitted.columns, X, Question(of, head.width or 0, method))
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).

@@ -134,11 +134,14 @@ F = TypeVar("F", bound=Fitted)
 
 
 class attribute(property):
-    """An attribute of an estimator: this part of `fitted_`. There is none before `fit`, or where the part is None."""
+    """An attribute of an estimator: this part of `fitted_`. There is none before `fit`, or where the part is None.
 
-    def __init__(self, path: str) -> None:
+    `settled`: what was put off is finished before anybody looks.
+    """
+
+    def __init__(self, path: str, *, settled: bool = False) -> None:
         super().__init__(self._part)
-        self.get, self.name = attrgetter(path), path
+        self.get, self.name, self.settled = attrgetter(path), path, settled
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -146,6 +149,8 @@ class attribute(property):
     def _part(self, estimator: Fitting) -> Any:
         fitted, value = estimator.fitted_, None
         if fitted is not None:
+            if self.settled:
+                fitted.settle()
             with contextlib.suppress(AttributeError):  # of a head that has no such thing
                 value = self.get(fitted)
         if value is None:

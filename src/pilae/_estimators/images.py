@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from .._arrays import Array, Space, dtype_name, namespace, space_for, space_of, take_rows, to_numpy
 from .._base.progress import CallbackSupportMixin, Progress, with_callbacks
-from .._base.saveable import check_shape, saveable
+from .._base.saveable import check_dtype, check_shape, saveable
 from .._base.scalars import is_integer, seed_of
 from .._data.check import Columns, check_pixels, check_same_space, check_X
 from .._data.keys import row_keys
@@ -53,6 +53,7 @@ class FittedImages(Fitted):
 
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
+        check_dtype(self.dtype)
         height, width, channels = self.image_shape
         if height * width * channels != self.columns.count:
             raise ValueError(f"{self.columns.count} numbers for an image of {self.image_shape}")

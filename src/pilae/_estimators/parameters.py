@@ -194,7 +194,7 @@ def check_listed(estimator: Any) -> None:
             )
 
 
-def check_template(estimator: BaseEstimator, name: str, template: BaseEstimator, rules: Rules) -> None:
+def check_template(estimator: BaseEstimator, template: BaseEstimator, rules: Rules) -> None:
     """An object that says how a part is built: its own parameters are right, and those that the estimator has itself
     are left alone."""
     check(template, rules)
@@ -202,7 +202,7 @@ def check_template(estimator: BaseEstimator, name: str, template: BaseEstimator,
         if key not in rules and repr(getattr(template, key)) != repr(default):
             kind, owner = type(template).__name__, type(estimator).__name__
             raise ValueError(
-                f"'{name}' says how layers are built, and {key!r} is not part of that: leave it out of {kind}(...)"
+                f"'layer' says how layers are built, and {key!r} is not part of that: leave it out of {kind}(...)"
                 + (f", and give it to {owner} itself." if hasattr(estimator, key) else ".")
             )
 

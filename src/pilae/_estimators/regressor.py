@@ -238,7 +238,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
             width = space.asarray(half, dtype_name(centre))
             return fitted.targets.answer(space.xp.stack([centre - width, centre + width], axis=-1))
 
-        question = Question(ends, fitted.widest, "predict_interval", (coverage,))
+        question = Question(ends, head.width, "predict_interval", (coverage,))
         return answers(self, network, fitted.columns, X, question)
 
     def score(self, X, y=None, sample_weight=None) -> float:

@@ -85,12 +85,13 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
     """With the rows of other models of the same network."""
     assert fitted is not None
     head, moments, targets = fitted.head.linear("merge"), exact_statistics(fitted, "merge"), fitted.targets
+    own_hash = network_hash(fitted, "merge") if others else ""
     for number, other in enumerate(others, 1):
         exact_statistics(other, "merge")
         if other.weight_exponent != fitted.weight_exponent:
             raise ValueError(f"Model {number} to merge was fitted with weights of another size: bring them to one.")
         targets = targets.joined(other.targets, number)
-        if network_hash(other, "merge") != network_hash(fitted, "merge"):
+        if network_hash(other, "merge") != own_hash:
             raise ValueError(
                 f"Model {number} to merge has another network: only models that share one can be merged. Fit one, "
                 "give every site its fork(), and merge the forks."

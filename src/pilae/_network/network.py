@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from .._arrays import Array, Space, namespace, space_of, times_powers
-from .._base.saveable import check_shape, saveable
+from .._base.saveable import check_dtype, check_shape, saveable
 from .._data.rows import Block, Rows
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
@@ -68,8 +68,7 @@ class Network:
 
     def check_shapes(self, columns: int) -> int:
         """What a head sees of rows of so many columns; an error where the parts do not fit together."""
-        if not isinstance(self.dtype, str):
-            raise TypeError("a dtype is a word")  # a file that somebody forged may hold anything, whose repr is code
+        check_dtype(self.dtype)
         width = features = columns
         if self.scaling is not None:
             self.scaling.check_shapes(columns)

@@ -154,7 +154,7 @@ class ImageSearch(Search[ImagePlan]):
         head_input = HeadInput(rows, rows, FeatureCache(Network(space, rows.dtype)), rows.d)
         head = fit_output(head_input, None, np.zeros(rows.n, bool), OutputSpec("auto", self.scale))
         about = plan._asdict() | {"rows": rows.n, "filters": filters}
-        return Judged(head, self.scale, False, about)  # squared errors, of few images too: they chose better
+        return Judged(head, self.scale, False, about)  # squared errors, of few images too, as they always were
 
     def in_words(self, plan: ImagePlan) -> str:
         return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())
