@@ -9,7 +9,7 @@ MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
 # what people install and what tests and documentation need, torch aside
 EVERYTHING := .[dev,docs,dask,parquet,table,save,report,onnx]
 
-.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale clean
+.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale study-peers clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -124,13 +124,20 @@ bench: $(VENV)/dev
 	$(BIN)/python -m studies render
 
 # other libraries live in an environment of their own
-.venv-peers/done: studies/speed/peers.txt
+.venv-peers/done: studies/speed/peers.txt studies/tables/peers.txt
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet -e . -r studies/speed/peers.txt
+	.venv-peers/bin/python -m pip install --quiet -e . -r studies/speed/peers.txt -r studies/tables/peers.txt
 	touch $@
 
 bench-peers: .venv-peers/done
 	.venv-peers/bin/python -m studies.speed.peers
+	.venv-peers/bin/python -m studies render
+
+# 38 public tables, ten models: can be interrupted and continued; FOLDS=1 for a first look
+FOLDS ?= 5
+study-peers: .venv-peers/done
+	.venv-peers/bin/python -m studies.tables.peers --folds $(FOLDS)
+	.venv-peers/bin/python -m studies.tables.ranks
 	.venv-peers/bin/python -m studies render
 
 bench-scale: $(VENV)/dev

@@ -82,11 +82,12 @@ def describe() -> dict:
         "cpu": cpu,
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],
-        "versions": {name: _version(name) for name in packages},
+        "versions": {name: version(name) for name in packages},
     }
 
 
-def _version(package: str) -> str:
+def version(package: str) -> str:
+    """Of an installed package, by its name in the registry."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:  # run from a folder, as on the GPU machine

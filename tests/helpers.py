@@ -41,7 +41,7 @@ def rounding(model):
     """
     output = model.head_.output
     moments = output.moments
-    values = np.linalg.eigvalsh(to_numpy(standardised(moments, model.head_.links)[1]))
+    values = np.linalg.eigvalsh(to_numpy(standardised(moments, model.head_.hidden)[1]))
     lam = output.ridge * moments.weight
     conditions = [(values[-1] + lam) / (max(values[0], 0.0) + lam), model.n_features_in_]
     conditions += [layer.width / (model.layer or PILAutoencoder()).decoder_ridge for layer in model.layers_]

@@ -9,7 +9,7 @@ from pilae import SHLN, PILAEClassifier, PILAERegressor
 from pilae._engine.factors import EIGEN_WIDTH, RidgeFactors
 from pilae._engine.loo import best_ridge, leave_one_out, ridge_grid
 from pilae._engine.widths import best_width, width_errors
-from pilae._network.output import LEAST_SPREAD
+from pilae._network.neurons import LEAST_SPREAD
 
 
 def problem(n=40, p=12, m=3, seed=0, weights=None):

@@ -207,7 +207,7 @@ def test_other_heads():
 
 def test_the_structure_found_can_be_given():
     X, y = DIGITS[:900], LABELS[:900]
-    found = PILAEClassifier().fit(X, y)
+    found = PILAEClassifier(head=SHLN(metric="inputs")).fit(X, y)
     [row] = [row for row in found.search_ if row["chosen"]]
     given = PILAEClassifier(
         depth=row["depth"],
@@ -218,6 +218,7 @@ def test_the_structure_found_can_be_given():
             anchors=row["neurons"],
             activation=row["activation"],
             direct_links=row["direct"],
+            length=row["length"] or "auto",
             width=found.head_width_,
         ),
     )
@@ -229,25 +230,24 @@ def test_the_search_says_what_it_tried_and_why():
     table = model.search_
     assert len(table) > 10
     [chosen] = [row for row in table if row["chosen"]]
-    # the lowest error, or within a hundredth of a standard error of it
-    assert chosen["error"] <= min(row["error"] for row in table) + 0.05 * chosen["standard_error"]
-    assert {row["input_scaling"] for row in table} == {"none", "standard", "asinh"}
-    assert {row["neurons"] for row in table if row["head"] == "shln"} == {"rows", "pairs"}
+    # the lowest loss, or within a hundredth of a standard error of it
+    beside = [row["loss"] for row in table if row["round"] == chosen["round"]]
+    assert chosen["loss"] <= min(beside) + 0.05 * chosen["standard_error"]
+    assert {row["input_scaling"] for row in table} == {"none", "standard", "asinh", "pieces"}
+    assert {row["neurons"] for row in table if row["head"] == "shln"} == {"rows", "pairs", "radial"}
     assert {row["head"] for row in table} == {"shln", "ridge"}
-    assert max(row["depth"] for row in table) == chosen["depth"] + 1  # one more layer was tried and did not help
+    assert max(row["depth"] for row in table) > chosen["depth"]  # one more layer was tried and did not help
     assert all(row["seconds"] > 0 for row in table)
 
 
-def test_classes_and_few_rows_are_compared_by_log_loss():
+def test_classes_are_compared_by_log_loss():
     few = PILAEClassifier(max_depth=0).fit(*load_iris(return_X_y=True))
     [chosen] = [row for row in few.search_ if row["chosen"]]
     assert 0 < chosen["loss"] < np.log(3)  # that of saying nothing
     assert all(row["loss"] != row["error"] for row in few.search_)
     assert chosen["loss"] <= min(row["loss"] for row in few.search_) + 0.05 * chosen["standard_error"]
-    many = PILAEClassifier(max_depth=0).fit(DIGITS, LABELS)
-    number = PILAERegressor(max_depth=0).fit(DIGITS[:300], LABELS[:300])
-    for model in (many, number):
-        close([row["loss"] for row in model.search_], [row["error"] for row in model.search_], terms=len(DIGITS))
+    table = PILAERegressor(max_depth=0).fit(DIGITS[:300], LABELS[:300]).search_
+    close([row["loss"] for row in table], [row["error"] for row in table], terms=len(DIGITS))
 
 
 def test_what_is_given_is_not_searched():
@@ -541,7 +541,8 @@ def test_given_ridge_and_width_are_what_candidates_are_judged_with():
     X, y = DIGITS[:600], LABELS[:600]
     model = PILAEClassifier(ridge=0.5, max_depth=1, head=SHLN(width=7)).fit(X, y)
     assert {row["ridge"] for row in model.search_} == {0.5}
-    assert all(row["width"] in (7, 7 + 64, 7 + 57) for row in model.search_)
+    rows = [row for row in model.search_ if row["input_scaling"] != "pieces"]
+    assert {row["width"] - 7 for row in rows} <= {0, 64, 57, 57 + 64, 2 * 57}
 
 
 def test_truncated_encoders_fit_the_rank():

@@ -13,9 +13,9 @@ import sklearn
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.linear_model import RidgeClassifier
 
-from helpers import close
+from helpers import close, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
-from pilae.plot import CalibrationDisplay, DepthDisplay, SpectrumDisplay, WidthPathDisplay
+from pilae.plot import CalibrationDisplay, DepthDisplay, ImportancesDisplay, SpectrumDisplay, WidthPathDisplay
 from pilae.report import make_report
 from pilae.report.summary import short_names
 
@@ -272,3 +272,15 @@ def test_calibration_of_probabilities_that_are_right():
     assert display.error < 0.02
     overconfident = CalibrationDisplay.computed(y, np.stack([np.zeros_like(p), np.ones_like(p)], axis=1), [0, 1])
     close(overconfident.error, 1 - y.mean(), terms=20_000)
+
+
+def test_importances_are_drawn_the_largest_first():
+    display = ImportancesDisplay.computed(["a", "b", "$c$"], np.array([0.2, 0.5, 0.3]), most=2)
+    assert display == ImportancesDisplay(["b", "$c$"], [0.5, 0.3], 1)
+    ax = display.plot(ax=matplotlib.figure.Figure().subplots()).ax_
+    assert [bar.get_width() for bar in ax.patches] == [0.5, 0.3]
+    assert "1 more columns" in ax.get_xlabel()
+    model = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(*load_iris(return_X_y=True))
+    summary = model.report().summary
+    assert abs(sum(each["share"] for each in summary["importances"]) - 1) < tolerance(terms=4)
+    assert summary["importances"][0]["share"] == max(model.feature_importances_)

@@ -2,6 +2,7 @@
 
 WidthPathDisplay.from_estimator(model)          error of every width, from one fit
 DepthDisplay.from_estimator(model)              the candidates of the search, by depth
+ImportancesDisplay.from_estimator(model)        which columns move the outputs
 SpectrumDisplay.from_data(X)                    singular values of the data, and where they count as zero
 CalibrationDisplay.from_estimator(model, X, y)  whether probabilities mean what they say
 FiltersDisplay.from_estimator(conv)             the filters of a patch layer
@@ -157,6 +158,57 @@ class DepthDisplay(_Display):
         each = np.unique(depths)
         ax.plot(each, [losses[depths == d].min() for d in each], color=COLOUR, label="best of each depth", zorder=1)
         ax.set(xlabel="autoencoder layers", ylabel="leave-one-out loss (first round)", xticks=each)
+
+
+@dataclass
+class ImportancesDisplay(_Display):
+    """How much each column moves the outputs: `feature_importances_`, the largest first.
+
+    Attributes
+    ----------
+    names : list of str
+    shares : list of float
+        Of all columns, these included, the sum is 1.
+    left_out : int
+        Columns that are not drawn.
+    """
+
+    names: list[str]
+    shares: list[float]
+    left_out: int = 0
+
+    @classmethod
+    def from_estimator(cls, model: BaseEstimator, *, most: int = 15, ax: Axes | None = None) -> Self:
+        """Draw the importances of a fitted `PILAEClassifier` or `PILAERegressor`, at most so many.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from pilae import PILAEClassifier
+        >>> from pilae.plot import ImportancesDisplay
+        >>> model = PILAEClassifier(depth=0).fit(*load_iris(return_X_y=True))
+        >>> display = ImportancesDisplay.from_estimator(model, most=3)
+        >>> len(display.names), display.left_out
+        (3, 1)
+        """
+        check_is_fitted(model)
+        found = model.feature_importances_
+        names = getattr(model, "feature_names_in_", [f"column {k}" for k in range(len(found))])
+        return cls.computed([str(name) for name in names], found, most).plot(ax=ax)
+
+    @classmethod
+    def computed(cls, names: list[str], importances: np.ndarray, most: int = 15) -> Self:
+        """The values alone, nothing drawn."""
+        order = np.argsort(-importances, kind="stable")[:most]
+        return cls([names[k] for k in order], importances[order].tolist(), len(names) - len(order))
+
+    def _draw(self, ax: Axes) -> None:
+        places = np.arange(len(self.names))[::-1]
+        ax.barh(places, self.shares, color=COLOUR, height=0.7)
+        labels = [name if len(name) <= 24 else f"{name[:23]}…" for name in self.names]
+        ax.set_yticks(places, [label.replace("$", r"\$") for label in labels])
+        more = f" ({self.left_out} more columns)" if self.left_out else ""
+        ax.set(xlabel=f"share of what moves the outputs{more}")
 
 
 @dataclass

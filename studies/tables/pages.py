@@ -2,6 +2,7 @@
 
 from studies.render import made, named, rows, table
 from studies.store import read, results_of
+from studies.tables import peer_pages
 
 OWN, MLP, BOOSTING = "PILAEClassifier", "MLPClassifier", "HistGradientBoosting"
 
@@ -149,6 +150,7 @@ def beyond_robust() -> str:
 
 PAGES = {
     "studies/README.md": named(tabular),
+    "studies/tables/PEERS.md": peer_pages.PAGE,
     "docs/choose.md": named(choose_means, choose_boosting, choose_small, choose_linear, choose_wide, choose_strangers),
     "docs/beyond.md": named(beyond_residual, beyond_sparse, beyond_robust),
 }

@@ -89,7 +89,7 @@ def bound(stream: Stream, steps: int) -> float:
     """How far the outputs may be apart: the formula of docs/data.md, from the sums themselves."""
     head = stream.model.head_
     moments = head.output.moments
-    scaling, G, _ = standardised(moments, head.links)
+    scaling, G, _ = standardised(moments, head.hidden)
     values, lam = np.linalg.eigvalsh(G), head.output.ridge * moments.weight
     condition = (values[-1] + lam) / (max(values[0], 0.0) + lam)
     held = np.max(moments.largest * scaling.inverse**2) / moments.weight

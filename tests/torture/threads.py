@@ -417,7 +417,7 @@ def bound(model: Any, n: int) -> float:
     """What sums in another order may move outputs by: the ridge bound of docs/maths.md, of the output layer."""
     head = model.head_
     moments: Moments = head.output.moments
-    _, G, _ = standardised(moments, head.links)
+    _, G, _ = standardised(moments, head.hidden)
     values, lam = np.linalg.eigvalsh(G), head.output.ridge * moments.weight
     eps = float(np.finfo(moments.product).eps)
     return 4 * (n + len(G)) ** 0.5 * eps * (values[-1] + lam) / (max(values[0], 0.0) + lam)

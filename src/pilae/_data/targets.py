@@ -132,9 +132,12 @@ class Classes(Reading):
 
     def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
         """Leave-one-out predictions of the scored rows, and their accuracy."""
-        predicted = self.answer(loo.outputs)
-        hits = (predicted == self.answer(loo.targets)).reshape(len(predicted), -1).all(axis=1)
-        return predicted, float(np.average(hits, weights=loo.judges))
+        return self.answer(loo.outputs), float(np.average(self.merits(loo), weights=loo.judges))
+
+    def merits(self, loo: Scored) -> np.ndarray:
+        """What each row adds to the score: whether its leave-one-out prediction is right."""
+        hits = self.answer(loo.outputs) == self.answer(loo.targets)
+        return hits.reshape(len(hits), -1).all(axis=1).astype(float)
 
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:
@@ -240,6 +243,12 @@ class Numbers(Reading):
     def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
         """Leave-one-out predictions of the scored rows, and their R2."""
         return self.answer(loo.outputs), float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
+
+    def merits(self, loo: Scored) -> np.ndarray:
+        """What each row adds to R2: minus its squared error, in variances."""
+        mean = np.average(loo.targets, weights=loo.chooser, axis=0)
+        variance = np.average((loo.targets - mean) ** 2, weights=loo.chooser, axis=0)
+        return -np.mean((loo.targets - loo.outputs) ** 2 / np.where(variance > 0, variance, 1.0), axis=1)
 
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:

@@ -1,5 +1,6 @@
 """Activation functions by name."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -33,6 +34,40 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 """Name to function f of the paper's eq (4). Every function keeps the dtype, library and device of its input, and may
 write over it: see `activate`."""
+
+
+def _sigmoid_slope(x: Array) -> Array:
+    s = expit(x)
+    return s * (1.0 - s)
+
+
+def _swish_slope(x: Array) -> Array:
+    s = expit(x)
+    return s * (1.0 + x * (1.0 - s))
+
+
+def _gelu_slope(x: Array) -> Array:
+    density = namespace(x).exp(-0.5 * x * x) * (0.5 / math.pi) ** 0.5
+    return 0.5 * (1.0 + erf(x * 0.5**0.5)) + x * density
+
+
+def _positive(x: Array) -> Array:
+    xp = namespace(x)
+    return xp.astype(x > 0, x.dtype)
+
+
+SLOPES: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": _sigmoid_slope,
+    "tanh": lambda x: 1.0 - namespace(x).tanh(x) ** 2,
+    "relu": _positive,
+    "relu2": lambda x: 2.0 * x * _positive(x),
+    "sin": lambda x: namespace(x).cos(x),
+    "softplus": expit,
+    "swish": _swish_slope,
+    "gelu": _gelu_slope,
+    "linear": lambda x: namespace(x).ones_like(x),
+}
+"""Name to derivative f'."""
 
 
 def activate(name: str, X: Array, bias: Array | None = None) -> Array:

@@ -5,7 +5,7 @@ import numpy as np
 from .._arrays import Array, namespace, solve_triangular
 from .linalg import eigen_nonnegative, ridge_factor
 
-EIGEN_WIDTH = 700
+EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
@@ -45,6 +45,8 @@ class RidgeFactors:
         self._eigen: tuple[Array, Array, Array, float] | None = None
         self.route = "cholesky"
         self._last: tuple[float, Factor] | None = None
+        self._indefinite = 0.0 if nested or G.shape[0] > EIGEN_WIDTH else np.inf
+        """The largest ridge that is known to have no Cholesky factor; larger ones may have."""
         if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
 
@@ -54,15 +56,17 @@ class RidgeFactors:
 
     def at(self, ridge: float) -> Factor:
         lam = ridge * self.weight
-        if self._eigen is None:
+        if self._eigen is None or ridge > self._indefinite:
             if self._last is not None and self._last[0] == ridge:
                 return self._last[1]
             self._last = None  # two at once would be too much to hold
             L = ridge_factor(self.G, lam)
             if L is not None:
-                self._last = ridge, Factor(solve_triangular(L, self.C), L=L)
+                self._last, self.route = (ridge, Factor(solve_triangular(L, self.C), L=L)), "cholesky"
                 return self._last[1]
-            self._decompose("eigh (not positive definite)")
+            self._indefinite = ridge
+            if self._eigen is None:
+                self._decompose("eigh (not positive definite)")
         assert self._eigen is not None
         xp = namespace(self.G)
         values, V, rotated, floor = self._eigen

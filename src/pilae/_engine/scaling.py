@@ -84,6 +84,11 @@ class Scaling:
     def centring(cls, mean: Array) -> "Centring":
         return Centring(mean, space_of(mean).xp.ones_like(mean))
 
+    @property
+    def width(self) -> int:
+        """Columns that it makes."""
+        return int(self.mean.shape[0])
+
     def check_shapes(self, columns: int) -> None:
         check_shape(self.mean, columns)
         check_shape(self.inverse, columns)

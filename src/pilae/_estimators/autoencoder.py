@@ -22,8 +22,8 @@ from .._data.targets import Encoding, NoTargets
 from .._network.growth import Grower
 from .._network.layer import LayerSpec
 from .._network.network import Network
-from .._network.structure import WidthRule
-from .._network.survey import SurveySpec, survey_rows
+from .._network.structure import CURVED, WidthRule
+from .._network.survey import SCORED_ROWS, SurveySpec, survey_rows
 from .._search.spec import LAYER_RIDGE
 from ..export import OnnxMixin
 from ..save import SaveMixin
@@ -80,7 +80,8 @@ class BaseStack(
             anchors,
             width.bound(rows.d),
             fit_rows=self.fit_rows,
-            gram=self.input_scaling != "asinh" or rows.dual,
+            scored=SCORED_ROWS if self.input_scaling == "pieces" else 0,
+            gram=self.input_scaling not in CURVED or rows.dual,
             input_scaling=self.input_scaling,
         )
         grower = Grower(rows, survey_rows(rows, wanted), layer, width, self.input_scaling)
@@ -124,7 +125,7 @@ class BaseStack(
         if running.device is None:
             check_same_space(running.name, "inverse_transform", X, network.space)
         H = network.space.asarray(X, network.dtype)
-        width = network.layers[depth - 1].width if depth else fitted.columns.count
+        width = network.layers[depth - 1].width if depth else network.scaled_width(fitted.columns.count)
         if H.ndim != 2 or H.shape[1] != width:
             raise ValueError(f"inverse_transform expects features of shape (rows, {width}), got {tuple(H.shape)}.")
         with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -66,6 +67,7 @@ class BasePILAE(
     width_path_ = attribute("head.output.width_path")
     search_ = attribute("search")
     fit_stats_ = attribute("stats")
+    feature_importances_ = attribute("importances")
     loo_score_ = attribute("loo_score")
     loo_predictions_ = attribute("loo_predictions")
     loo_is_stale_ = attribute("loo_is_stale")
@@ -141,7 +143,7 @@ class BasePILAE(
         # only a head that is an estimator of its own reads targets as they came
         y = None if spec.head.linear or encoding is None else targets.original(encoding)
         try:
-            result = fit_network(spec, rows, y, fit_params)
+            result = fit_network(spec, rows, y, fit_params, targets.merits)
         finally:
             rows.progress.close()
         seconds = time.perf_counter() - start
@@ -153,7 +155,9 @@ class BasePILAE(
             "peak_megabytes": peak_megabytes(),
         }
         rows.progress.summary(stats)
-        fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats).judged()
+        fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
+        fitted = replace(fitted, halves=result.halves, importances=result.importances, optimism=result.optimism)
+        fitted = fitted.judged()
         rows.progress.end()
         return fitted
 
@@ -209,10 +213,10 @@ class BasePILAE(
     def forget(self, X, y=None, sample_weight=None, remaining=None):
         """Remove rows: afterwards the output layer is one that never saw them.
 
-        What the features and the anchor rows learnt from them stays; with `remaining` the whole network is fitted
-        again on those rows instead, and X is not looked at. Rows that cannot have been in are refused, and nothing is
-        changed. Leave-one-out results of single rows (`loo_predictions_`, what intervals are made of) go with them:
-        `recalibrate` brings them back for rows that stay.
+        What the features, the anchor rows and a metric from labels learnt from them stays; with `remaining` the whole
+        network is fitted again on those rows instead, and X is not looked at. Rows that cannot have been in are
+        refused, and nothing is changed. Leave-one-out results of single rows (`loo_predictions_`, what intervals are
+        made of) go with them: `recalibrate` brings them back for rows that stay.
 
         Parameters
         ----------

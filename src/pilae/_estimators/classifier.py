@@ -61,8 +61,9 @@ default="auto"
     ridge : float, "auto" or "guo2003", default="auto"
         Output ridge per unit of weight on standardised features. "auto" has the lowest squared leave-one-out
         error; "guo2003" is eq (3).
-    input_scaling : {"auto", "none", "standard", "asinh"}, default="auto"
-        "asinh" standardises and then tames the tails of the columns. "auto" is found by the search; without one it
+    input_scaling : {"auto", "none", "standard", "asinh", "pieces"}, default="auto"
+        "asinh" standardises and then tames the tails of the columns; "pieces" standardises and adds ramps between
+        quantiles of every column, where there is room for them. "auto" is found by the search; without one it
         standardises unless the columns share one scale (see `StackedPILAE`).
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, times sample_weight. "balanced" gives every class the same total.
@@ -94,8 +95,12 @@ default="auto"
         The output ridge, per unit of weight.
     loo_score_ : float
         Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
-        weight of its repeats; of 1,000 or more, rows that are neurons are left aside). Heads that are other
-        estimators have none.
+        weight of its repeats; of 1,000 or more, rows that are neurons are left aside, and rows that shaped a metric
+        always), less what a bootstrap says is the luck of having been chosen by it. Heads that are other estimators
+        have none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much each column moves the outputs when it changes by its standard deviation: mean squares of the network's
+        gradient, all together 1.
     loo_predictions_ : LeftOut
         `rows`: the row numbers that were scored (the first of equal rows); `predicted`: what the output layer fitted
         without that row says about it.

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays.threads import sharing
 from .._base.saveable import saveable
 from .._data.check import Columns
+from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.targets import Targets
 from .._network.head import Head
@@ -61,7 +62,8 @@ class FittedNetwork(Fitted):
 
     @property
     def features_out(self) -> int:
-        return self.network.layers[-1].width if self.network.layers else self.columns.count
+        count = self.columns.count
+        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(count)
 
     @property
     def widest(self) -> int:
@@ -93,6 +95,12 @@ class FittedModel(FittedNetwork):
     """Whether layers have followed later rows, so that the sums are of several networks."""
     weight_exponent: int = 0
     """`fit` divided weights of absurd size by two to this power; those of later rows are divided, too."""
+    halves: Halves | None = None
+    """Which rows shaped the network with their labels, where any did: these are never scored."""
+    optimism: float = 0.0
+    """What of its leave-one-out score is the luck of having been chosen by it."""
+    importances: np.ndarray | None = None
+    """How much each column moves the outputs."""
     row_weights: np.ndarray | None = None
     """What a robust fit gave each row."""
 
@@ -116,7 +124,8 @@ class FittedModel(FittedNetwork):
         if results is None:
             return self
         rows, predicted, score = results
-        return replace(self, loo_predictions=LeftOut(rows, predicted), loo_score=score, loo_is_stale=False)
+        left_out = LeftOut(rows, predicted)
+        return replace(self, loo_predictions=left_out, loo_score=score - self.optimism, loo_is_stale=False)
 
     def check_streamed(self) -> None:
         """Whether weights of a source mean what they meant in `fit`."""

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._base.scalars import is_integer, is_number
 from .._engine.activations import ACTIVATIONS
+from .._network.radial import KERNELS
 from .._search.spec import MOST_BRANCHES
 
 
@@ -106,7 +107,7 @@ PLACE: Rules = {
 
 KEPT: Rules = {"keep_decoders": flag()}
 
-SCALING: Rules = {"input_scaling": choice("auto", "none", "standard", "asinh")}
+SCALING: Rules = {"input_scaling": choice("auto", "none", "standard", "asinh", "pieces")}
 
 LAYER: Rules = {
     "encoder": choice("rows", "truncated"),
@@ -145,9 +146,13 @@ NETWORK: Rules = {
 SHLN_RULES: Rules = {
     "width": count("auto", "formula"),
     "encoder_ridge": number("auto", infinite=True),
-    "anchors": choice("auto", "rows", "pairs"),
+    "anchors": choice("auto", "rows", "pairs", "radial"),
     "direct_links": flag("auto"),
-    "activation": choice("auto", *ACTIVATIONS),
+    "activation": choice("auto", *ACTIVATIONS, *KERNELS),
+    "length": Rule(
+        lambda v: _is_one_of(v, ("auto",)) or (is_number(v) and 0 < v < math.inf), "'auto' or a number above 0"
+    ),
+    "metric": choice("auto", "inputs", "labels", "diagonal"),
 }
 
 IMAGES: Rules = {

@@ -71,7 +71,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     Attributes
     ----------
     loo_score_ : float
-        Leave-one-out R2 (mean over outputs) on at most 10,000 rows. The others are those of `PILAEClassifier`.
+        Leave-one-out R2 (mean over outputs) on at most 10,000 rows, less the luck of having been chosen by it. The
+        others, `feature_importances_` among them, are those of `PILAEClassifier`.
     row_weights_ : ndarray of shape (n_samples,)
         What loss="robust" gave each row, from 0 to 1.
 

@@ -3,6 +3,7 @@
 from sklearn.base import BaseEstimator
 
 from .._base.saveable import saveable
+from .._network.radial import KERNELS
 from .._search.spec import HeadSpec
 from . import parameters
 
@@ -22,12 +23,20 @@ class SHLN(BaseEstimator):
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         Ridge inside the pseudoinverse, relative to the mean of the diagonal; infinity takes the anchors themselves as
         weights. "auto" is found by the search, or without one 1e-6 on the features of layers and 1 on the input.
-    anchors : {"auto", "rows", "pairs"}, default="auto"
-        Whether a neuron is made from one row, or from the difference of two, with its border midway between them.
+    anchors : {"auto", "rows", "pairs", "radial"}, default="auto"
+        Whether a neuron is made from one row, from the difference of two, with its border midway between them, or is
+        the distance to a row.
     direct_links : bool or "auto", default="auto"
         Whether the output layer sees the features themselves too, beside the neurons.
     activation : "auto" or str, default="auto"
-        Of the hidden neurons: "relu", "relu2", "sigmoid", "tanh", "sin", "softplus", "swish", "gelu" or "linear".
+        Of the hidden neurons: "relu", "relu2", "sigmoid", "tanh", "sin", "softplus", "swish", "gelu" or "linear";
+        of radial ones "laplace", exp(-r / L), or "gauss", exp(-(r / L)^2).
+    length : "auto" or float, default="auto"
+        L of radial neurons, in median distances between anchors.
+    metric : {"auto", "inputs", "labels", "diagonal"}, default="auto"
+        What directions and distances are measured by: the inputs alone, or what the labels of one half of the rows say
+        of the columns (average gradient outer products, full or with one number a column), judged on the other half.
+        "auto" is found by the search; without one it is "inputs".
 
     Examples
     --------
@@ -38,21 +47,41 @@ class SHLN(BaseEstimator):
     20
     """
 
-    def __init__(self, width="auto", *, encoder_ridge="auto", anchors="auto", direct_links="auto", activation="auto"):
+    def __init__(
+        self,
+        width="auto",
+        *,
+        encoder_ridge="auto",
+        anchors="auto",
+        direct_links="auto",
+        activation="auto",
+        length="auto",
+        metric="auto",
+    ):
         self.width = width
         self.encoder_ridge = encoder_ridge
         self.anchors = anchors
         self.direct_links = direct_links
         self.activation = activation
+        self.length = length
+        self.metric = metric
 
     def _spec(self) -> HeadSpec:
         parameters.check(self, parameters.SHLN_RULES)
+        kernel = self.activation in KERNELS
+        if self.activation != "auto" and self.anchors != "auto" and kernel != (self.anchors == "radial"):
+            raise ValueError(
+                f"activation={self.activation!r} does not go with anchors={self.anchors!r}: 'laplace' and 'gauss' are "
+                "functions of a distance, and those of anchors='radial'."
+            )
         return HeadSpec(
             "shln",
             width=None if isinstance(self.width, str) else int(self.width),
             formula=isinstance(self.width, str) and self.width == "formula",
             encoder_ridge=parameters.unless_auto(self.encoder_ridge, float),
-            anchors=parameters.unless_auto(self.anchors, str),
+            anchors="radial" if kernel else parameters.unless_auto(self.anchors, str),
             direct=parameters.unless_auto(self.direct_links, bool),
             activation=parameters.unless_auto(self.activation, str),
+            length=parameters.unless_auto(self.length, float),
+            metric=parameters.unless_auto(self.metric, str),
         )

@@ -43,8 +43,9 @@ default="auto"
         many more rows than neurons this never happens, and `max_depth` layers are grown.
     layer : PILAutoencoder, optional
         How each layer is built: encoder, anchors, activation, ridges and so on; None is `PILAutoencoder()`.
-    input_scaling : {"auto", "none", "standard", "asinh"}, default="auto"
-        "standard" centres and scales columns, "asinh" also tames their tails. "auto" standardises unless the columns
+    input_scaling : {"auto", "none", "standard", "asinh", "pieces"}, default="auto"
+        "standard" centres and scales columns, "asinh" also tames their tails, "pieces" adds ramps between quantiles of
+        every column. "auto" standardises unless the columns
         share one scale, that is unless the median standard deviation is at least a tenth of the largest.
     keep_decoders : bool, default=True
         Solve one more ridge per layer, from its final features back to its input, for `inverse_transform` and

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._arrays import to_numpy
 from .._base.warn import warn
+from .._data.halves import judging_rows
 from .._data.rows import Rows
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
@@ -55,12 +56,12 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     moments.subtract(_summed(fitted, head, fitted.network, rows, moments))
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
-        if not definite(moments, head.links):
+        if not definite(moments, head.hidden):
             raise ValueError(
                 "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
                 "never added. Give rows that were added, with the values and the weights they had."
             )
-        if blurred(moments, head.links, head.output.ridge):
+        if blurred(moments, head.hidden, head.output.ridge):
             warn(
                 "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
                 "predictions may hold to few digits only. For exact ones fit again on the rows that stay: "
@@ -109,6 +110,13 @@ def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -
     if targets is not fitted.targets:
         raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
     head, scored = fitted.head.linear("recalibrate"), rows_to_score(rows, seed)
+    if fitted.halves is not None:
+        scored = judging_rows(scored, fitted.halves)
+        if not scored.n:
+            raise ValueError(
+                "All these rows have shaped the network with their labels, so leave-one-out says nothing of them: give "
+                "more rows that are in the model."
+            )
     with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
         loo = score_output(head, features_of(fitted.network, head.hidden), scored)
     output = replace(head.output, loo=loo, scored_rows=scored.numbers)
@@ -182,8 +190,9 @@ def network_hash(fitted: FittedModel, method: str) -> str:
             put(layer.weights)
     if head.hidden is not None:
         put_scaling(head.hidden.scaling)
-        for value in (head.hidden.weights, head.hidden.bias, head.hidden.activation, head.hidden.direct):
-            put(value)
+        for name, value in vars(head.hidden).items():
+            if name != "scaling":
+                put(value)
     put(float(head.output.ridge))
     return digest.hexdigest()
 

@@ -19,7 +19,7 @@ from .._engine.widths import WidthPath, best_width
 from .head import LinearHead
 from .layer import squares_left
 from .network import FeatureCache
-from .neurons import Hidden
+from .neurons import HiddenLayer
 from .output import Output, add_features, features_of, ridge_factors, solution
 
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
@@ -28,7 +28,7 @@ SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 FIRST_FIT_RIDGE = 1e-6
 """Of the fit whose residuals and weights eq (3) is evaluated with."""
 
-CHOICE_ROWS = 2500
+CHOICE_ROWS = 1500
 """Of the scored rows, how many choose the width and the ridge; all of them judge what was chosen."""
 
 CACHED_NUMBERS = 4_000_000
@@ -60,9 +60,11 @@ class OutputSpec(NamedTuple):
     """A ridge to begin with."""
     raw_columns: int | None = None
     """The columns of the network's input: with them eq (3) is evaluated too."""
+    strict: bool = False
+    """Whether rows that shaped the features never choose, not even where no other row of their class is left."""
 
 
-def fit_output(head_input: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
+def fit_output(head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
     """Solve the output layer in one pass, and score it by leave-one-out; `neurons` says which scored rows became
     neurons."""
     return _OutputFit(head_input, hidden, neurons, spec).head()
@@ -71,7 +73,9 @@ def fit_output(head_input: HeadInput, hidden: Hidden | None, neurons: np.ndarray
 class _OutputFit:
     """One output layer on its way: its sums, then its width, its ridge, its leave-one-out results."""
 
-    def __init__(self, head_input: HeadInput, hidden: Hidden | None, neurons: np.ndarray, spec: OutputSpec) -> None:
+    def __init__(
+        self, head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec
+    ) -> None:
         self.input, self.hidden, self.spec = head_input, hidden, spec
         rows = head_input.rows
         self.smallest = SMALLEST_RIDGE[rows.dtype]
@@ -84,14 +88,14 @@ class _OutputFit:
             width,
         )
         head_input.cache.release()
-        self.chooser, self.few = chooser_of(head_input.scored, neurons), head_input.scored.first(CHOICE_ROWS)
+        self.chooser = chooser_of(head_input.scored, neurons, strict=spec.strict)
+        self.few = head_input.scored.first(CHOICE_ROWS)
 
     def head(self) -> LinearHead:
         spec, ridge, width_path = self.spec, None, None
         if spec.nested and self.hidden is not None:
             ridge, width_path = self._choose_width(self.hidden)
-        links = None if self.hidden is None else self.hidden.links
-        scaling, factors = ridge_factors(self.moments, links, nested=width_path is not None)
+        scaling, factors = ridge_factors(self.moments, self.hidden, nested=width_path is not None)
         literal = None  # where it would take one more factor it is evaluated for those who ask for it alone
         if spec.raw_columns is not None and (spec.ridge == "guo2003" or factors.route == "eigh"):
             literal = guo2003(copy.copy(factors), self.moments, spec.raw_columns)
@@ -115,13 +119,13 @@ class _OutputFit:
         )
         return LinearHead(self.hidden, output)
 
-    def _choose_width(self, hidden: Hidden) -> tuple[float, WidthPath]:
+    def _choose_width(self, hidden: HiddenLayer) -> tuple[float, WidthPath]:
         """Cut the hidden layer to its best width. The best ridge, and the whole path."""
         few, ridge = self.few, self.spec.ridge
         weight, unit = weights_and_units(few)
         at = np.flatnonzero(self.chooser[: few.n] > 0)
         choosers = few.take(at, weight[at], unit[at])  # rows that are neurons choose no width
-        scaling, factors = ridge_factors(self.moments, hidden.links)
+        scaling, factors = ridge_factors(self.moments, hidden)
         grid = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
         width, best, path = best_width(
             factors,
@@ -158,22 +162,24 @@ class _OutputFit:
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows) -> Scored:
     """Leave-one-out of the output layer as it is now, on rows that are in its sums and are no neurons of it."""
     moments = head.statistics("recalibrate")
-    scaling, factors = ridge_factors(moments, head.links)
+    scaling, factors = ridge_factors(moments, head.hidden)
     chooser = chooser_of(scored, np.zeros(scored.n, bool))
     batches = scored_batches(scored, features, scaling, chooser, once=True)
     [loo] = leave_one_out(factors, [head.output.ridge], moments.mean_b, batches)
     return loo
 
 
-def chooser_of(scored: Rows, neurons: np.ndarray) -> np.ndarray:
+def chooser_of(scored: Rows, neurons: np.ndarray, *, strict: bool = False) -> np.ndarray:
     """Weights of the scored rows that are not neurons, raised so that every class keeps its weight.
 
     A class of which hardly any row is left (anchors take classes in turn, so rare ones are used up first) counts with
-    all its rows.
+    all its rows. With `strict` no weight is raised, and no row that is a neuron counts.
     """
     others, (weight, _) = ~neurons, weights_and_units(scored)
     codes = np.zeros(len(others), np.int64) if scored.codes is None else scored.codes
     chooser = np.where(others, weight, 0.0)
+    if strict:
+        return chooser
     for c in np.unique(codes):
         members = codes == c
         left = members & others

@@ -4,13 +4,15 @@ import time
 from dataclasses import replace
 from functools import partial
 
+from .._arrays import to_numpy
 from .._data.rows import Block, Rows
 from .._engine.linalg import DualGram, Gram, PrimalGram
 from .._engine.moments import Moments
+from .._engine.pieces import pieces_for
 from .._engine.scaling import Scaling, Squash
 from .layer import Layer, LayerSpec, decoder_with_bias, fit_layer
 from .network import FeatureCache, Network
-from .structure import RANK_TOLERANCE, WidthRule, scaling_rule
+from .structure import CURVED, RANK_TOLERANCE, WidthRule, scaling_rule
 from .survey import Survey
 
 
@@ -28,24 +30,50 @@ def primal_gram(moments: Moments, scaling: Scaling | None = None) -> PrimalGram:
     return PrimalGram(G, moments.weight, moments.product)
 
 
+class Scalings:
+    """Input scalings by name, from one survey: whatever part of its rows is looked at later sees the same columns."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.survey = survey
+        self._made: dict[str, Scaling | None] = {"none": None}
+
+    def __call__(self, kind: str) -> Scaling | None:
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        return self._made[kind]
+
+    def _make(self, kind: str) -> Scaling | None:
+        mean, variance = self.survey.moments.mean_a, self.survey.moments.variance_a()
+        if kind == "pieces":
+            sample = self.survey.scored
+            found = pieces_for(mean, variance, to_numpy(sample.whole().X), sample.weight)
+            return found or Scaling.standard(mean, variance)
+        return (Squash if kind == "asinh" else Scaling).standard(mean, variance)
+
+
 class Grower:
     """Grows a network layer by layer. `gram` and `moments` are always those of the newest features."""
 
     def __init__(
-        self, rows: Rows, survey: Survey, spec: LayerSpec, width: WidthRule, scaling: str, product: str = "float64"
+        self,
+        rows: Rows,
+        survey: Survey,
+        spec: LayerSpec,
+        width: WidthRule,
+        scaling: str,
+        product: str = "float64",
+        scalings: Scalings | None = None,
     ) -> None:
         self.all_rows, self.rows = rows, survey.fitted
         self.survey, self.spec, self.width = survey, spec, width
-        mean, variance = survey.moments.mean_a, survey.moments.variance_a()
-        self.scaling_kind = scaling_rule(scaling, variance)
-        kind = {"standard": Scaling, "asinh": Squash}.get(self.scaling_kind)
-        input_scaling = None if kind is None else kind.standard(mean, variance)
+        self.scaling_kind = scaling_rule(scaling, survey.moments.variance_a())
+        input_scaling = (scalings or Scalings(survey))(self.scaling_kind)
         self.network = Network(rows.space, rows.dtype, input_scaling, gauge=rows.gauge)
         self.cache = FeatureCache(self.network)
         self.gram: Gram | None = None
         self.moments: Moments | None = None
-        if self.scaling_kind == "asinh":  # not linear: the sums of the raw columns say nothing about these
-            self.moments = self.network.moments(self.rows, "asinh of the columns", product)
+        if self.scaling_kind in CURVED:
+            self.moments = self.network.moments(self.rows, f"{self.scaling_kind} of the columns", product)
             self.gram = primal_gram(self.moments)
 
     @property
@@ -54,7 +82,12 @@ class Grower:
 
     @property
     def features_width(self) -> int:
-        return self.network.layers[-1].width if self.network.layers else self.rows.d
+        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(self.rows.d)
+
+    @property
+    def all_widths(self) -> int:
+        """Columns of the scaled input and of all layers."""
+        return self.network.scaled_width(self.rows.d) + sum(layer.width for layer in self.network.layers)
 
     @property
     def passes(self) -> int:

@@ -21,7 +21,7 @@ from .._engine.calibration import Calibration
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
-from .neurons import Hidden
+from .neurons import HiddenLayer
 from .output import Output
 
 WHITENING_RIDGE = 1e-6
@@ -89,7 +89,7 @@ class LinearHead(Head):
     it, in whichever thread.
     """
 
-    hidden: Hidden | None
+    hidden: HiddenLayer | None
     output: Output
     calibration: Calibration | None = None
     """From outputs to probabilities; None until somebody asks for them."""
@@ -97,12 +97,7 @@ class LinearHead(Head):
     @property
     def width(self) -> int:
         """Hidden neurons, or features where there is no hidden layer."""
-        return int(self.output.coef.shape[0]) if self.hidden is None else int(self.hidden.bias.shape[0])
-
-    @property
-    def links(self) -> int | None:
-        """Columns before the hidden neurons; None where there are none."""
-        return None if self.hidden is None else self.hidden.links
+        return int(self.output.coef.shape[0]) if self.hidden is None else self.hidden.width
 
     def features(self, F: Array) -> Array:
         """What the output layer sees."""
@@ -159,7 +154,7 @@ class LinearHead(Head):
                     "This model has no rows in it: add some by partial_fit, or merge a model that has some."
                 )
             with sharing():
-                self.output.solve(moments, self.links)
+                self.output.solve(moments, self.hidden)
 
     def judged(self, targets: Targets) -> tuple[np.ndarray, np.ndarray, float] | None:
         loo, rows = self.output.loo, self.output.scored_rows

@@ -51,8 +51,12 @@ class Network:
 
     @property
     def widest(self) -> int:
-        """Neurons of the widest layer."""
-        return max((layer.width for layer in self.layers), default=0)
+        """Neurons of the widest layer, or columns of the scaled input."""
+        return max([layer.width for layer in self.layers] + [self.scaled_width(0)])
+
+    def scaled_width(self, columns: int) -> int:
+        """Columns of the scaled input of rows of so many columns."""
+        return columns if self.scaling is None else self.scaling.width
 
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""
@@ -69,9 +73,9 @@ class Network:
     def check_shapes(self, columns: int) -> int:
         """What a head sees of rows of so many columns; an error where the parts do not fit together."""
         check_dtype(self.dtype)
-        width = features = columns
         if self.scaling is not None:
             self.scaling.check_shapes(columns)
+        width = features = self.scaled_width(columns)
         if self.gauge is not None:
             check_shape(self.gauge, columns)
         for layer in self.layers:

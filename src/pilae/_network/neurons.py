@@ -1,4 +1,4 @@
-"""The hidden layer of the output network: anchor rows, or pairs of them, as neurons."""
+"""The hidden layer of the output network: anchor rows, pairs of them, or distances to them, as neurons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from .._data.rows import Rows
 from .._engine.activations import neurons
 from .._engine.linalg import Gram
 from .._engine.scaling import Scaling, reciprocal
+from .metric import NO_SHAPE, Shape
+from .radial import Radial, under, unit_length
 from .structure import Plan
+
+LEAST_SPREAD = 0.1
+"""A neuron's pre-activation has unit variance; if its output varies less than this, it fires on next to no rows."""
 
 
 @saveable
@@ -38,17 +43,31 @@ class Hidden:
         return namespace(H).concat([X, H], axis=1) if self.direct else H
 
     @property
+    def width(self) -> int:
+        """Neurons."""
+        return int(self.bias.shape[0])
+
+    @property
+    def inputs(self) -> int:
+        """Columns that the neurons see."""
+        return int(self.weights.shape[0])
+
+    @property
     def links(self) -> int:
         """Columns that come before the neurons."""
-        return int(self.weights.shape[0]) if self.direct else 0
+        return self.inputs if self.direct else 0
 
     @property
     def columns(self) -> int:
-        return int(self.bias.shape[0]) + self.links
+        return self.width + self.links
+
+    def least_spread(self, weight: float) -> float:
+        """Neurons that vary less are not stretched to unit variance (see `standardised`)."""
+        return LEAST_SPREAD
 
     def check_shapes(self, columns: int) -> None:
         """An error where the parts do not fit together behind so many features."""
-        p = int(self.bias.shape[0])
+        p = self.width
         check_shape(self.weights, columns, p)
         check_shape(self.bias, p)
         if self.scaling is not None:
@@ -60,16 +79,30 @@ class Hidden:
         return Hidden(self.scaling, contiguous(self.weights[:, :p]), self.bias[:p] + 0.0, self.activation, self.direct)
 
 
+HiddenLayer = Hidden | Radial
+
+
 def fit_hidden(
-    rows: Rows, scaling: Scaling | None, gram: Gram, anchors: Array, width: int, plan: Plan, seed: int
-) -> Hidden:
-    """Neurons (G + eps I)^-1 a, scaled to unit variance.
+    rows: Rows,
+    scaling: Scaling | None,
+    gram: Gram,
+    anchors: Array,
+    width: int,
+    plan: Plan,
+    seed: int,
+    shape: Shape = NO_SHAPE,
+) -> HiddenLayer:
+    """Neurons (G + eps I)^-1 a, or S a under a metric S, scaled to unit variance; or distances to the anchors.
 
     For neurons="rows" a is an anchor row and the bias is drawn from the seed; for "pairs" it is the difference of two
     anchors, and the neuron's border runs midway between them. `gram` is that of the scaled head input, which has mean
     zero, so every pre-activation is centred already.
     """
-    space, xp = rows.space, rows.space.xp
+    space, xp, metric = rows.space, rows.space.xp, shape.metric
+    if plan.neurons == "radial":
+        root = None if metric is None else metric.root
+        length = (plan.length or 1.0) * (shape.unit or unit_length(anchors, root))
+        return Radial(scaling, root, contiguous(under(anchors[:width, :], root)), length, plan.activation, plan.direct)
     rng = np.random.default_rng([seed, 1])
     if plan.neurons == "pairs":
         second = space.asarray(rng.integers(0, np.arange(1, width + 1)))  # of the anchors before it: widths nest
@@ -77,7 +110,7 @@ def fit_hidden(
         directions, midway = a - b, 0.5 * (a + b)
     else:
         directions = anchors[:width, :]
-    W = gram.pinv_rows(directions, plan.encoder_ridge)
+    W = gram.pinv_rows(directions, plan.encoder_ridge) if metric is None else metric.directions(directions)
     W = W * reciprocal(xp.sqrt(gram.quadratic(W) / gram.weight))
     bias = -xp.sum(midway.mT * W, axis=0) if plan.neurons == "pairs" else space.asarray(rng.standard_normal(width))
     if scaling is not None and not plan.direct and scaling.is_mild():  # one pass over the input fewer

@@ -16,13 +16,10 @@ from .._engine.scaling import Scaling
 from .._engine.scores import Scored
 from .._engine.widths import WidthPath
 from .network import FeatureCache
-from .neurons import Hidden
+from .neurons import HiddenLayer
 
 NARROW = 512
 """Up to so many features the output layer's product costs next to nothing in float64."""
-
-LEAST_SPREAD = 0.1
-"""A neuron's pre-activation has unit variance; if its output varies less than this, it fires on next to no rows."""
 
 LEFT_OVER = {"float64": 1e-4, "float32": 1.0}
 """Rounding that forgotten rows leave may move the output layer by so much of itself unsaid, by dtype of products."""
@@ -69,9 +66,9 @@ class Output:
         F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
         return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
 
-    def solve(self, moments: Moments, links: int | None) -> None:
+    def solve(self, moments: Moments, hidden: HiddenLayer | None) -> None:
         """Solve it anew from these sums, at the ridge it has; means and scales are those of the sums."""
-        scaling, factors = ridge_factors(moments, links)
+        scaling, factors = ridge_factors(moments, hidden)
         self.coef, self.intercept = solution(factors, self.ridge, scaling, moments, dtype_name(self.coef))
         self.route, self.solved = factors.route, True
 
@@ -81,36 +78,36 @@ class Output:
         return replace(self, coef=coef, intercept=intercept, loo=None, scored_rows=None, solved=False)
 
 
-def add_features(cache: FeatureCache, hidden: Hidden | None, moments: Moments, block: Block) -> None:
+def add_features(cache: FeatureCache, hidden: HiddenLayer | None, moments: Moments, block: Block) -> None:
     """Add what the output layer sees of a block."""
     X = cache(block)
     moments.add(X if hidden is None else hidden(X), block.Z, block.w, scratch=hidden is not None)
 
 
-def features_of(network: Callable[[Array], Array], hidden: Hidden | None) -> Callable[[Array], Array]:
+def features_of(network: Callable[[Array], Array], hidden: HiddenLayer | None) -> Callable[[Array], Array]:
     """From rows to what the output layer sees."""
     return network if hidden is None else lambda X: hidden(network(X))
 
 
-def standardised(moments: Moments, links: int | None) -> tuple[Scaling, Array, Array]:
-    """(scaling, G, C) of the standardised features, of which those from `links` on are hidden neurons.
+def standardised(moments: Moments, hidden: HiddenLayer | None) -> tuple[Scaling, Array, Array]:
+    """(scaling, G, C) of the standardised features: hidden neurons, and what comes before them.
 
     A neuron that hardly ever fires is not stretched to unit variance: what one training row gave it would be blown up,
     and leave-one-out could not see it.
     """
     least = None
-    if links is not None:
+    if hidden is not None:
         xp, device = moments.space
-        size = int(moments.sum_a.shape[0])
-        least = LEAST_SPREAD * xp.astype(xp.arange(size, device=device) >= links, xp.float64)
+        size, spread = int(moments.sum_a.shape[0]), hidden.least_spread(moments.weight)
+        least = spread * xp.astype(xp.arange(size, device=device) >= hidden.links, xp.float64)
     scaling = Scaling.standard(moments.mean_a, moments.variance_a(), least)
     G = moments.gram(centred=True, scale=scaling.inverse)
     return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
 
 
-def ridge_factors(moments: Moments, links: int | None, *, nested: bool = True) -> tuple[Scaling, RidgeFactors]:
+def ridge_factors(moments: Moments, hidden: HiddenLayer | None, *, nested: bool = True) -> tuple[Scaling, RidgeFactors]:
     """What a ridge solution on the standardised features is made from; `nested`: for every width up to all."""
-    scaling, G, C = standardised(moments, links)
+    scaling, G, C = standardised(moments, hidden)
     return scaling, RidgeFactors(G, C, moments.weight, nested=nested)
 
 
@@ -123,10 +120,10 @@ def solution(
     return asarray(coef, dtype), asarray(moments.mean_b - moments.mean_a @ coef, dtype)
 
 
-def definite(moments: Moments, links: int | None) -> bool:
+def definite(moments: Moments, hidden: HiddenLayer | None) -> bool:
     """Whether these sums can be those of rows: neither their Gram matrix nor what it leaves of the targets' squares has
     a negative direction, beyond what rounding has left of the most they ever held."""
-    scaling, G, C = standardised(moments, links)
+    scaling, G, C = standardised(moments, hidden)
     xp, share = moments.space.xp, INDEFINITE[moments.product]
     most = max(moments.heaviest, float(xp.max(moments.largest * scaling.inverse**2)))
     L = cholesky(plus_diagonal(G, share * most))
@@ -136,10 +133,10 @@ def definite(moments: Moments, links: int | None) -> bool:
     return bool(xp.all(left >= -share * xp.max(moments.largest_b)))
 
 
-def blurred(moments: Moments, links: int | None, ridge: float) -> bool:
+def blurred(moments: Moments, hidden: HiddenLayer | None, ridge: float) -> bool:
     """Whether the rounding of what these sums held once, and no longer do, may move the output layer by more than
     LEFT_OVER of itself: where something huge was taken out of them, they have lost the digits of what stays."""
-    scaling, G, _ = standardised(moments, links)
+    scaling, G, _ = standardised(moments, hidden)
     xp, p = moments.space.xp, int(G.shape[0])
     variance = moments.variance_b()
     for dead, was, mean in (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, to_numpy
+from .._arrays import Array, Space, to_numpy
 from .._base.scalars import is_integer
 from .._base.warn import warn
 
@@ -24,6 +24,9 @@ RANK_TOLERANCE = 0.01
 HEAD_WIDTH_LIMIT = 5000
 """The widest head that SHLN(width="auto") considers."""
 
+GPU_WIDTH_LIMIT = 30_000
+"""The same on a GPU, where a fit of so many takes seconds."""
+
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 """How far distinct rows are counted exactly; beyond, their number is estimated."""
 
@@ -33,6 +36,10 @@ FORMULA = (-522.949, 4.28098, 0.593006, -0.00300598, -3.85665e-05)
 
 FORMULA_RANKS, FORMULA_ROWS = (6, 970), (250, 10_000)
 """The ranks and numbers of rows it was fitted on."""
+
+
+CURVED = ("asinh", "pieces")
+"""Input scalings that are not linear: the sums of the raw columns say nothing about theirs."""
 
 
 class Plan(NamedTuple):
@@ -47,6 +54,14 @@ class Plan(NamedTuple):
     direct: bool = False
     skip: bool = False
     branches: int = 1
+    length: float | None = None
+    """Of radial neurons, in median distances between anchors."""
+    rounds: int = 0
+    """How often the metric was learnt from labels; 0: neurons see the inputs' own."""
+    power: float = 0.5
+    """Of the metric."""
+    diagonal: bool = False
+    """Whether the metric has one number a column."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +116,19 @@ class WidthRule:
         return int(self.factor) if self.kind == "number" else d
 
 
-def widest_head(distinct_rows: float) -> int:
+def width_limit(space: Space) -> int:
+    """The widest head that SHLN(width="auto") considers there."""
+    return GPU_WIDTH_LIMIT if space.is_cuda else HEAD_WIDTH_LIMIT
+
+
+def widest_head(distinct_rows: float, limit: int = HEAD_WIDTH_LIMIT) -> int:
     """The widest head that SHLN(width="auto") considers.
 
     Half the distinct rows, of fewer than 700 only a third (rows that are neurons choose nothing, and some must), and
-    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most 5,000.
+    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most `limit`.
     """
     share = min(max(distinct_rows / 3, distinct_rows - 350), distinct_rows / 2)
-    return max(1, int(min(share, 1000 + distinct_rows / 15, HEAD_WIDTH_LIMIT)))
+    return max(1, int(min(share, 1000 + distinct_rows / 15, limit)))
 
 
 def formula_width(rank: int, n_rows: int, available: int) -> int:

@@ -7,18 +7,20 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._arrays import Array, namespace, to_numpy
+from .._arrays import Array, namespace, take_rows, to_numpy
+from .._data.halves import Halves
 from .._data.keys import row_keys
 from .._data.rows import Rows
 from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._network.fit_output import HeadInput, OutputSpec, fit_output
-from .._network.growth import Grower, input_gram, primal_gram
+from .._network.growth import Grower, Scalings, input_gram, primal_gram
 from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
+from .._network.metric import NO_SHAPE, Shape
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
-from .._network.structure import Plan, formula_width, widest_head
+from .._network.structure import Plan, formula_width, widest_head, width_limit
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
 
@@ -46,13 +48,32 @@ class NeuronInput(HeadInput):
 
 
 class Builder:
-    """Builds what a plan says, on some rows. With `hold` the features are kept for the next head: few rows only."""
+    """Builds what a plan says, on some rows. With `hold` the features are kept for the next head: few rows only.
+
+    With `halves` the neurons of a head are rows of the one that shapes; `scalings` are those of all rows, where these
+    are only some.
+    """
 
     def __init__(
-        self, spec: Spec, rows: Rows, survey: Survey, *, hold: bool = False, products: Products | None = None
+        self,
+        spec: Spec,
+        rows: Rows,
+        survey: Survey,
+        *,
+        hold: bool = False,
+        products: Products | None = None,
+        halves: Halves | None = None,
+        scalings: Scalings | None = None,
     ) -> None:
         self.spec, self.rows, self.survey, self.hold = spec, rows, survey, hold
-        self.products = products or Products()
+        self.products, self.halves, self.scalings = products or Products(), halves, scalings or Scalings(survey)
+        self.shaping = int(survey.anchors.shape[0])
+        """So many of the first anchors may become neurons of a head."""
+        if halves is not None:
+            shapes = halves.shapes(survey.anchors)
+            order = np.argsort(~shapes, kind="stable")  # layers, which know no labels, take the others too
+            self.survey = replace(survey, anchors=take_rows(survey.anchors, order))
+            self.shaping = int(shapes.sum())
         variance = to_numpy(survey.targets.variance_a())
         self.scale = np.where((variance > 0) & (rows.n_classes == 0), np.sqrt(variance), 1.0)
         """What one unit of error is, for each output: a standard deviation for targets or labels, 1 for classes."""
@@ -70,7 +91,8 @@ class Builder:
             survey = replace(survey, anchors=namespace(survey.anchors).concat(turned, axis=0))
         layer = layer._replace(keep_statistics=self.spec.keep_statistics and not self.hold and branch == 0)
         exact = "float64" in self.products
-        return Grower(self.rows, survey, layer, self.spec.width, scaling, "float64" if exact else "float32")
+        product = "float64" if exact else "float32"
+        return Grower(self.rows, survey, layer, self.spec.width, scaling, product, self.scalings)
 
     def network(self, grower: Grower, plan: Plan) -> Network:
         """What the head sees the rows through: the layers, and where the plan says so more."""
@@ -97,7 +119,9 @@ class Builder:
             grower.step(product=self.products.layers if k + 1 < plan.depth else self.products.features)
         return grower
 
-    def head(self, grower: Grower, plan: Plan, y: np.ndarray | None, fit_params: dict, near: float | None) -> Head:
+    def head(
+        self, grower: Grower, plan: Plan, y: np.ndarray | None, fit_params: dict, near: float | None, shape: Shape
+    ) -> Head:
         """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
         head = self.spec.head
         if not head.linear:
@@ -107,23 +131,28 @@ class Builder:
             else:
                 unfitted = EstimatorHead(clone(head.estimator))
             return fit_estimator_head(unfitted, self.rows, network, y, fit_params)
-        available = max(1, int(self.survey.anchors.shape[0]) - (plan.neurons == "pairs"))
+        anchors = int(self.survey.anchors.shape[0]) if head.width or head.formula else self.shaping
+        available = max(1, anchors - (plan.neurons == "pairs"))
         if head.formula:
             rank, n_rows = input_gram(self.survey, self.rows, None).rank, self.survey.distinct
             width = formula_width(rank, n_rows, available)
         else:
-            width = head.width or max(1, min(widest_head(self.survey.distinct), available))
+            width = head.width or max(
+                1, min(widest_head(self.survey.distinct, width_limit(self.rows.space)), available)
+            )
         if width > available:  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
-        return self.linear(grower, plan, width, near)
+        return self.linear(grower, plan, width, near, shape)
 
-    def linear(self, grower: Grower, plan: Plan, width: int, near: float | None = None) -> LinearHead:
+    def linear(
+        self, grower: Grower, plan: Plan, width: int, near: float | None = None, shape: Shape = NO_SHAPE
+    ) -> LinearHead:
         """A head of hidden neurons, or none, on the newest features. On held features it is a candidate: its width is
         what is given here, its sums are not kept, and eq (3) is evaluated too."""
         spec, head_input, hidden = self.spec, self.input(grower, plan), None
         if plan.head == "shln":
             scaling, gram, anchors = head_input.scaling, head_input.gram, head_input.anchors
-            hidden = fit_hidden(self.rows, scaling, gram, anchors, width, plan, spec.seed)
+            hidden = fit_hidden(self.rows, scaling, gram, anchors, width, plan, spec.seed, shape)
         output_spec = OutputSpec(
             spec.ridge,
             self.scale,
@@ -131,9 +160,13 @@ class Builder:
             keep=spec.keep_statistics and not self.hold,
             near=near,
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
+            strict=self.halves is not None and (self.hold or plan.rounds > 0),
         )
         scored_keys, anchor_keys = self._keys
-        return fit_output(head_input, hidden, np.isin(scored_keys, anchor_keys[: width + 1]), output_spec)
+        shaped = np.isin(scored_keys, anchor_keys[: width + 1])
+        if self.halves is not None and output_spec.strict:
+            shaped |= self.halves.has(scored_keys)
+        return fit_output(head_input, hidden, shaped, output_spec)
 
     @cached_property
     def _keys(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,36 +1,35 @@
 """The choice of a network by leave-one-out: a fixed, small set of candidates on a sample of rows.
 
-Candidates are compared on rows that are not neurons themselves. No candidate's features see the targets. A candidate
-that does worse than the mean on the rows that are neurons is brittle: next to its own row a neuron says something wild,
-and new rows may come near.
+Neurons are rows of one half, and what labels shape is shaped by that half alone; candidates are compared on rows of the
+other (see `Halves`). Few rows are compared both ways round. A candidate that does worse than the mean on the rows that
+are neurons is brittle: next to its own row a neuron says something wild, and new rows may come near.
 """
 
-import copy
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
+from .._engine.pieces import Pieces
+from .._network.metric import NO_SHAPE, Shape
+from .._network.radial import KERNELS
+from .._network.structure import Plan, scaling_rule
+from .candidates import Candidates, Row, best_of, measured, plan_of
+from .search import loss_of
+from .trial import Trial
 
-from .._arrays import to_numpy
-from .._data.rows import Rows
-from .._engine.scores import Scored
-from .._network.growth import Grower
-from .._network.structure import Plan, scaling_rule, widest_head
-from .._network.survey import Survey, SurveySpec, survey_rows
-from .builder import Builder
-from .search import Judged, Search, loss_of
-from .spec import Spec
+FINALISTS = ((6, 2), (4, 1))
+"""Candidates that come into the rounds after the first, and how many of a family."""
 
-FINALISTS = 4
+WORTH_A_LAYER = 0.98
+"""Another layer is tried if the last one brought the lowest loss down to this share."""
 
-WIDER = 1.4
-"""The last round is held if it is wider than the first by this factor."""
+ROWS_A_COLUMN = 2
+"""Layers are tried on at least so many rows for each column."""
 
-WORTH_REFINING = 1.1
+MOST_LINKS = 1000
+"""No plain output layer is tried on more columns of all layers together."""
+
+WORTH_REFINING = 1.2
 """A deeper network is refined if its loss is within this factor of the lowest so far."""
-
-NEURON_COLUMNS = ("neurons", "encoder_ridge", "activation", "direct")
-"""What of a Plan says nothing where the head has no hidden neurons."""
 
 ENCODER_RIDGES = (math.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 1e-2, 1e-4)
 
@@ -41,53 +40,17 @@ FEATURE_RIDGES = (1.0, 0.1)
 
 ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 
+LENGTHS = (0.3, 1.0, 3.0, 10.0)
+"""Of radial neurons, in median distances: the first tried is the second."""
 
-class Round(NamedTuple):
-    """How many distinct rows candidates are fitted and scored on, and the most hidden neurons they get."""
+POWERS = (0.5, 1.0)
+"""Of a metric."""
 
-    rows: int
-    scored: int
-    width: int
+MOST_ROUNDS = 4
+"""Of learning a metric."""
 
-
-FIRST_ROUND = Round(rows=4000, scored=1000, width=400)
-"""Every candidate, on four rows for each column and at least 2,000. Neurons: one for five rows, at least 200, and at
-most a third of the rows."""
-
-LAST_ROUND = Round(rows=15_000, scored=2000, width=2000)
-"""The best few again, wider and on more rows: narrow layers favour depth and plain columns."""
-
-
-def size_of_last_round(distinct: int) -> Round:
-    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
-    width = min(LAST_ROUND.width, max(widest_head(distinct) // 2, FIRST_ROUND.width))
-    return Round(min(LAST_ROUND.rows, max(8 * width, FIRST_ROUND.rows)), LAST_ROUND.scored, width)
-
-
-class Trial(Builder):
-    """Rows to compare candidates on, a width for them, and the layers grown so far."""
-
-    def __init__(self, spec: Spec, rows: Rows, size: Round, least: int, inner: int | None = None) -> None:
-        capacity = max(size.width + 1, spec.width.bound(rows.d))
-        search_rows = None if inner is None else lambda distinct: inner
-        survey_spec = SurveySpec(spec.seed, spec.anchors, capacity, size.scored, search_rows=search_rows)
-        survey = survey_rows(rows, survey_spec)
-        super().__init__(spec, rows, survey, hold=True)
-        width = min(max(least, survey.distinct // 5), size.width)
-        self.width = max(1, min(width, survey.distinct // 3, int(survey.anchors.shape[0]) - 1))
-        self.mean = to_numpy(survey.targets.mean_a)
-        self.spread = float(np.sum(to_numpy(survey.targets.variance_a()) / self.scale**2))
-        """The squared error of always saying the mean."""
-        self._grown: dict[tuple[str, int], Grower] = {}
-
-    def grown(self, scaling: str, depth: int) -> Grower:
-        """So many layers on this scaling of the input."""
-        if (scaling, depth) not in self._grown:
-            grower = copy.copy(self.grown(scaling, depth - 1)) if depth else self.grower(scaling)
-            if depth:
-                grower.step()
-            self._grown[scaling, depth] = grower
-        return self._grown[scaling, depth]
+WORTH_SHAPING = 2.0
+"""A family of neurons gets a metric from the labels if its loss is within this factor of the lowest so far."""
 
 
 def options(choice: object, values: tuple) -> tuple:
@@ -95,50 +58,82 @@ def options(choice: object, values: tuple) -> tuple:
     return values if choice is None else (choice,)
 
 
-class NetworkSearch(Search[Plan]):
-    """Compares networks on a sample of the rows (all of them when they are few), in two rounds."""
+class Choice(NamedTuple):
+    """What a search ends with."""
 
-    def __init__(self, spec: Spec, rows: Rows, survey: Survey) -> None:
-        super().__init__(rows.progress)
-        self.spec, self.free = spec, spec.head.encoder_ridge is None
-        inner = min(max(4 * rows.d, 2000), FIRST_ROUND.rows)
-        self.last = Trial(spec, survey.searched, size_of_last_round(survey.distinct), 400, inner)
-        self.trial = Trial(spec, self.last.survey.searched, FIRST_ROUND, 200)
+    plan: Plan
+    near: float | None = None
+    """The output ridge that was best."""
+    shape: Shape = NO_SHAPE
+    """What labels said of the neurons."""
+    optimism: float = 0.0
+    """What of a score is the luck of having been chosen."""
+    table: list[Row] = []  # noqa: RUF012  (of a tuple: nobody adds to it)
 
-    def run(self) -> tuple[Plan, float | None, list[dict[str, Any]]]:
-        """(the best plan, its output ridge, the table)."""
+
+class NetworkSearch(Candidates):
+    """Which candidates, in which order: from what is simple to what is near the best so far."""
+
+    def run(self) -> Choice:
         self._first_round()
-        if self.last.width > WIDER * self.trial.width:
-            self._last_round()
+        for size, finalists in zip(self.later, FINALISTS[len(FINALISTS) - len(self.later) :], strict=True):
+            self._next_round(self.trial_of(size), finalists)
+        return self._result()
+
+    def run_with(self, plan: Plan) -> Choice:
+        """The same of one plan that needs nothing but a metric."""
+        self._metrics(plan)
+        return self._result()
+
+    def _result(self) -> Choice:
         chosen = self.winner()
+        shape, optimism = self.trial.shape(chosen), self.optimism(chosen, self.spec.seed)
         table = self.finished(chosen)
-        return chosen, next((row["ridge"] for row in table if row["chosen"]), None), table
+        near = next((row["ridge"] for row in table if row["chosen"]), None)
+        return Choice(chosen, near, shape, optimism, table)
+
+    def alternative(self, row: Row) -> Choice:
+        """Another row of the table as a choice."""
+        plan = plan_of(row)
+        return Choice(plan, row["ridge"], self.trial.shape(plan))
+
+    def may_win(self, plan: Plan) -> bool:
+        """A metric that was asked for is not left out."""
+        return self.spec.head.metric in (None, "inputs") or plan.rounds > 0
 
     def _first_round(self) -> None:
         kinds = self._scalings()
-        hidden = self.spec.head.kind == "shln"
+        hidden = self.spec.head.kind == "shln" and self.spec.head.anchors != "radial"
         ridges = options(self.spec.head.encoder_ridge, INPUT_RIDGES)
-        for kind in kinds[:1] if hidden else kinds:
+        for kind in [kind for kind in kinds if kind == "pieces" or kind == kinds[0]] if hidden else kinds:
             self._plain(kind, 0)
         for kind in kinds if hidden else ():
             self._neurons(kind, 0, ridges[:1], walk=False)
-        if self._hidden_rows(0):
-            kind = self._best_hidden(0).input_scaling
+        if self.directed(0):
+            kind = best_of(self.directed(0)).input_scaling
             if kind == "asinh" and kind != kinds[0]:
                 self._plain(kind, 0)  # standardised columns give what raw ones give: the output layer does that itself
             self._activations()
             self._neurons(kind, 0, ridges, walk=self.free)
             self._activations()
             self._refine(0)
-        kind = self.winner().input_scaling
-        for depth in range(1, self.spec.max_depth + 1):  # one layer at a time, with the scaling that was best
-            before = self.winner()
+        self._radial(kinds)
+        self._shaped()
+        kind = self._for_layers(kinds)
+        deepest = self.spec.max_depth if self.trial.rows.d <= self.trial.survey.distinct / ROWS_A_COLUMN else 0
+        for depth in range(1, deepest + 1):  # one layer at a time, with the scaling that was best
+            before = min(map(loss_of, self.sound()), default=math.inf)
             self._plain(kind, depth)
             if hidden:
                 self._neurons(kind, depth, options(self.spec.head.encoder_ridge, FEATURE_RIDGES), walk=self.free)
             self._refine(depth)
-            if self.winner() == before:
+            if min(map(loss_of, self.sound()), default=math.inf) > WORTH_A_LAYER * before:
                 break
+
+    def _for_layers(self, kinds: tuple[str, ...]) -> str:
+        """The best scaling for autoencoders: ramps of a column say one thing many times."""
+        rows = [row for row in self.sound() if row["plan"].input_scaling != "pieces" or len(kinds) == 1]
+        return best_of(rows).input_scaling if rows else kinds[0]
 
     def _scalings(self) -> tuple[str, ...]:
         if self.spec.input_scaling != "auto":
@@ -146,125 +141,149 @@ class NetworkSearch(Search[Plan]):
         # asinh needs the d x d Gram of its own columns: not for data with more columns than rows
         few = self.trial.survey.distinct < self.trial.rows.d
         asinh: tuple[str, ...] = () if few else ("asinh",)
+        in_pieces = not few and isinstance(self.trial.scalings("pieces"), Pieces)
+        pieces: tuple[str, ...] = ("pieces",) if in_pieces else ()
         if self.spec.head.kind == "shln":
-            return ("none", "standard", *asinh)
+            return ("none", "standard", *asinh, *pieces)
         # judged by plain ridge, to which raw and standardised columns are the same
-        return (scaling_rule("auto", self.last.survey.moments.variance_a()), *asinh)
+        return (scaling_rule("auto", self.trial.survey.moments.variance_a()), *asinh, *pieces)
 
-    def _last_round(self) -> None:
-        """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges, so
-        these are followed down from the two best."""
-        best = sorted(self.sound(), key=loss_of)[:FINALISTS]
-        before, self.trial, self.best, self.round = self.best, self.last, None, 2
-        losses = {row["plan"]: self.loss(row["plan"], row["ridge"]) for row in sorted(best, key=self.table.index)}
-        for plan in sorted(losses, key=losses.__getitem__)[:2] if self.free else ():
-            loss, near = losses[plan], next(row["ridge"] for row in best if row["plan"] == plan)
-            while plan.head == "shln" and plan.encoder_ridge in ENCODER_RIDGES[:-1]:
-                plan = plan._replace(encoder_ridge=ENCODER_RIDGES[ENCODER_RIDGES.index(plan.encoder_ridge) + 1])
-                lower = self.loss(plan, near)
-                if lower >= loss:
-                    break
-                loss = lower
-        self.best = self.best or before
+    def _next_round(self, trial: Trial, finalists: tuple[int, int]) -> None:
+        """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges and
+        more rounds of the metric, so these are followed from the best."""
+        best = self.finalists(*finalists)
+        before, self.trials, self.best, self.round = self.best, [trial], None, self.round + 1
+        losses = {row["plan"]: self.loss(row["plan"], row["ridge"]) for row in best}
+        for plan in sorted(losses, key=losses.__getitem__)[:2]:
+            near = next(row["ridge"] for row in best if row["plan"] == plan)
+            self._smaller_ridges(plan, losses[plan], near)
+            if plan.rounds:
+                self._more_rounds(plan)
+        self._shape_winner()
+        self.best = self.best or before  # where all are brittle now
+
+    def _shape_winner(self) -> None:
+        """A metric for the best so far, where it is neurons of a direction on whatever depth and has none yet."""
+        if self.best is not None and self._may_shape:
+            plan = self.best[0]
+            if plan.head == "shln" and not measured(plan):
+                self._more_rounds(plan._replace(rounds=1, diagonal=self.spec.head.metric == "diagonal"))
+
+    @property
+    def _may_shape(self) -> bool:
+        return self.spec.head.kind == "shln" and self.spec.head.metric != "inputs" and self.halves is not None
+
+    def _smaller_ridges(self, plan: Plan, loss: float, near: float) -> None:
+        """Of the encoder, as long as that helps."""
+        while self.free and plan.head == "shln" and not measured(plan) and plan.encoder_ridge in ENCODER_RIDGES[:-1]:
+            plan = plan._replace(encoder_ridge=ENCODER_RIDGES[ENCODER_RIDGES.index(plan.encoder_ridge) + 1])
+            before, loss = loss, self.loss(plan, near)
+            if loss >= before:
+                break
 
     def _plain(self, scaling: str, depth: int) -> None:
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given width wants neurons."""
         head = self.spec.head
         if head.kind != "shln" or (head.width is None and not head.formula):
-            for skip in options(self.spec.skip, (False, True)) if depth else (False,):
+            skips = (False, True) if depth and self.trial.grown(scaling, depth).all_widths <= MOST_LINKS else (False,)
+            for skip in options(self.spec.skip, skips) if depth else skips:
                 branches = (self.spec.branches or 1) if depth else 1
                 self.loss(Plan(scaling, depth, "ridge", skip=skip, branches=branches))
 
     def _neurons(self, scaling: str, depth: int, ridges: tuple[float, ...], *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
         plan = self.spec.plan(scaling, depth, "shln")
-        if self._hidden_rows(max(depth - 1, 0)):
-            below = self._best_hidden(max(depth - 1, 0))
+        if self.directed(max(depth - 1, 0)):
+            below = best_of(self.directed(max(depth - 1, 0)))
             plan = plan._replace(activation=below.activation, neurons=below.neurons)
 
         def loss(ridge: float) -> float:
             return self.loss(plan._replace(encoder_ridge=ridge))
 
         best = min(ridges, key=loss)
-        while walk and (depth == 0 or self._worth_refining(depth)):
+        while walk and (depth == 0 or self.near(self.directed(depth), WORTH_REFINING)):
             k = ENCODER_RIDGES.index(best)
             before, best = best, min(ENCODER_RIDGES[max(k - 1, 0) : k + 2], key=loss)
             if best == before:
                 break
 
+    def _radial(self, kinds: tuple[str, ...]) -> None:
+        """Neurons of a distance on the input, then other lengths and the other kind as long as that helps."""
+        head = self.spec.head
+        kernels = [name for name in options(head.activation, KERNELS) if name in KERNELS]
+        if head.kind != "shln" or head.anchors not in (None, "radial") or not kernels or self.halves is None:
+            return
+        plan = self.spec.plan(kinds[0], 0, "shln")._replace(neurons="radial", activation=kernels[0])
+        length = options(head.length, LENGTHS[1:2])[0]
+        scalings = {"standard", "pieces", best_of(self.sound()).input_scaling if self.sound() else kinds[0]}
+        for kind in [kind for kind in kinds if kind in scalings]:
+            self.loss(plan._replace(input_scaling=kind, length=length))
+        for kernel in kernels:
+            if not self.radial():
+                return
+            best = best_of(self.radial())._replace(activation=kernel)
+            if head.length is None:
+                self._lengths(best)
+            else:
+                self.loss(best)
+        if not self.near(self.radial(), WORTH_REFINING):
+            return
+        best = best_of(self.radial())
+        for direct in options(head.direct, (False, True)):
+            self.loss(best._replace(direct=direct))
+
+    def _shaped(self) -> None:
+        """A metric from the labels for each family of neurons on the input that comes near the best."""
+        if not self._may_shape:
+            return
+        for rows in (self.directed(0), self.radial()):
+            if self.near(rows, WORTH_SHAPING) or (rows and self.spec.head.metric is not None):
+                self._metrics(best_of(rows))
+
+    def _metrics(self, plan: Plan) -> None:
+        """Full and diagonal, of either power, then more rounds of the best."""
+        diagonals = (True,) if self.spec.head.metric == "diagonal" else (False, True)
+        tried = [plan._replace(rounds=1, diagonal=d, power=p) for d in diagonals for p in POWERS]
+        self._more_rounds(min(tried, key=self.loss))
+
+    def _more_rounds(self, plan: Plan) -> None:
+        """As long as that helps."""
+        loss = self.loss(plan)
+        while plan.rounds < MOST_ROUNDS:
+            plan = plan._replace(rounds=plan.rounds + 1)
+            before, loss = loss, self.loss(plan)
+            if not loss < before:
+                break
+
+    def _lengths(self, plan: Plan) -> None:
+        """From the plan's own length to its neighbours, as long as that helps."""
+        k, best = -1, LENGTHS.index(plan.length or 1.0)
+        while best != k:
+            k = best
+            near = range(max(k - 1, 0), min(k + 2, len(LENGTHS)))
+            best = min(near, key=lambda place: self.loss(plan._replace(length=LENGTHS[place])))
+
     def _activations(self) -> None:
         """Other activations of the best hidden layer on the input."""
         for activation in options(self.spec.head.activation, ACTIVATIONS_TRIED):
-            best = self._best_hidden(0)
+            best = best_of(self.directed(0))
             if activation == "sigmoid" and best.activation == "relu2":
                 continue  # it tames what relu2 stretches, and that helped
             self.loss(best._replace(activation=activation))
 
     def _refine(self, depth: int) -> None:
         """From the best hidden layer of this depth: pairs of anchors, direct links."""
-        if not self._worth_refining(depth):
+        if not self.near(self.directed(depth), WORTH_REFINING):
             return
         if depth == 0:  # deeper layers inherit that
             self._vary(0, "neurons", options(self.spec.head.anchors, ("rows", "pairs")))
         else:
             self._vary(depth, "skip", options(self.spec.skip, (False, True)))
             self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
-        features = self.trial.grown(self._best_hidden(depth).input_scaling, depth).features_width
+        features = self.trial.grown(best_of(self.directed(depth)).input_scaling, depth).features_width
         wide = features > 3 * self.trial.width  # so many links are no hidden layer's work
         self._vary(depth, "direct", options(self.spec.head.direct, (False,) if wide else (False, True)))
 
     def _vary(self, depth: int, name: str, values: tuple) -> None:
         for value in values:
-            self.loss(self._best_hidden(depth)._replace(**{name: value}))
-
-    def _worth_refining(self, depth: int) -> bool:
-        """Whether a hidden layer at this depth comes near the best so far."""
-        hidden = [row["loss"] for row in self._hidden_rows(depth)]
-        return bool(hidden) and min(hidden) <= WORTH_REFINING * min(map(loss_of, self.sound()))
-
-    def _hidden_rows(self, depth: int) -> list[dict[str, Any]]:
-        return [row for row in self.sound() if row["plan"].head == "shln" and row["plan"].depth == depth]
-
-    def _best_hidden(self, depth: int) -> Plan:
-        return min(self._hidden_rows(depth), key=loss_of)["plan"]
-
-    def judge(self, plan: Plan, near: float | None) -> Judged | None:
-        trial = self.trial
-        grower = trial.grown(plan.input_scaling, plan.depth)
-        width = min(trial.width, self.spec.head.width or trial.width)  # of the round, or what was asked for
-        shln = plan.head == "shln"
-        if shln and self.free:  # with more than n/3 degrees of freedom every anchor fires on itself alone
-            freedom = trial.input(grower, plan).gram.degrees_of_freedom(plan.encoder_ridge)
-            if freedom > trial.survey.distinct / 3:
-                return None
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                head = trial.linear(grower, plan, width, near)
-        except np.linalg.LinAlgError:  # numbers beyond the dtype's range: another scaling may do
-            return None
-        on_anchors, of_mean = _error_on_anchors(head.residuals(), trial.scale, trial.mean)
-        about = plan._asdict() if shln else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
-        about |= {"rows": trial.rows.n, "error_on_anchors": on_anchors}
-        brittle = self.free and shln and on_anchors > max(of_mean, trial.spread)
-        return Judged(head, trial.scale, bool(trial.rows.n_classes), about, brittle)
-
-    def in_words(self, plan: Plan) -> str:
-        scaling = "" if plan.input_scaling == "none" else f", {plan.input_scaling} input"
-        if plan.head != "shln":
-            return f"depth {plan.depth}{scaling}, no hidden neurons{', all layers' if plan.skip else ''}"
-        links = (", direct links" if plan.direct else "") + (", all layers" if plan.skip else "")
-        links += f", {plan.branches} stacks" if plan.branches > 1 else ""
-        return f"depth {plan.depth}{scaling}, {plan.activation} of {plan.neurons}, ridge {plan.encoder_ridge:g}{links}"
-
-
-def _error_on_anchors(scores: Scored, scale: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
-    """Mean squared error on scored rows that are neurons, and that of always saying the mean of the targets.
-
-    Anchors take classes in turn, so they are not a sample of the rows: rare classes, which are far from the mean, have
-    more than their share.
-    """
-    neurons = (scores.weight > 0) & (scores.chooser == 0)
-    if not neurons.any():
-        return math.nan, math.nan
-    of_mean = np.sum(((scores.targets - mean) / scale) ** 2, axis=1)
-    return float(np.mean(scores.row_errors(scale)[neurons])), float(np.mean(of_mean[neurons]))
+            self.loss(best_of(self.directed(depth))._replace(**{name: value}))

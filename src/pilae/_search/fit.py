@@ -6,18 +6,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._arrays import to_numpy
+from .._data.halves import Halves, halves_of, judging_rows
 from .._data.labels import check_target_size
 from .._data.rows import Rows
 from .._engine.moments import FLOAT32_RIDGE
 from .._engine.scores import Scored
-from .._network.growth import too_few_rows
-from .._network.head import Head
+from .._network.growth import Scalings, too_few_rows
+from .._network.head import Head, LinearHead
+from .._network.importance import importances
 from .._network.network import Network
-from .._network.structure import HEAD_WIDTH_LIMIT, Plan, scaling_rule
+from .._network.structure import CURVED, Plan, scaling_rule, width_limit
 from .._network.survey import SCORED_ROWS, Survey, SurveySpec, scored_rows, survey_rows
 from .builder import Builder, Products
-from .choice import ENCODER_RIDGES, LAST_ROUND, NetworkSearch, size_of_last_round
+from .candidates import LAST_ROUND, rounds_for
+from .choice import ENCODER_RIDGES, Choice, NetworkSearch
+from .promise import kept
+from .search import Merits
 from .spec import HEAD_RIDGE, HEAD_RIDGE_ON_INPUT, Spec
+from .trial import Sampled
 
 FITTED_ROWS = 10_000
 """fit_rows="auto" tries to do with so many rows for the autoencoders, or ten for each column."""
@@ -32,48 +38,66 @@ class Result(NamedTuple):
     network: Network
     head: Head
     table: list[dict[str, Any]]
+    halves: Halves | None
+    """Which rows its labels shaped it with, where they did."""
+    importances: np.ndarray | None
+    """Of the columns."""
+    optimism: float
+    """What of its score is the luck of having been chosen."""
 
 
-def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict) -> Result:
+def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, merits: Merits | None = None) -> Result:
     """Choose a network for the rows, and fit it.
 
-    `y` and `fit_params` are targets and arguments for a head that is a scikit-learn estimator.
+    `y` and `fit_params` are targets and arguments for a head that is a scikit-learn estimator; `merits` say what each
+    row adds to the score.
     """
     survey = _surveyed(spec, rows)
-    if spec.searching:
-        plan, near, table = NetworkSearch(spec, rows, survey).run()
+    scalings, halves = Scalings(survey), None
+    if spec.searching or spec.shaping or spec.anchors == "spread":  # what is found can be given: the same anchors
+        halves = halves_of(survey.scored, survey.distinct, spec.seed)
+    if spec.searching or spec.shaping:
+        search = NetworkSearch(spec, Sampled(rows, survey, halves, scalings), merits)
+        choice = search.run() if spec.searching else search.run_with(_given_plan(spec, survey))
         rows.progress.end_of_stages()
+        if halves is not None and choice.plan.rounds:  # rows that shaped the network are never scored
+            survey = replace(survey, scored=judging_rows(survey.scored, halves))
     else:
-        depth = len(spec.width.listed) if spec.width.listed else spec.depth
-        scaling = scaling_rule(spec.input_scaling, survey.moments.variance_a())
-        # growth="rank" finds the depth that is not given
-        plan, near, table = spec.plan(scaling, -1 if depth is None else depth, spec.head.kind), None, []
+        choice = Choice(_given_plan(spec, survey))
+    plan = choice.plan
     if spec.fit_rows == "auto" and survey.fitted is not rows and not _half_is_enough(spec, survey.fitted, plan):
         survey = replace(survey, fitted=rows)
-    builder = Builder(spec, rows, survey, products=_products(spec, rows))
+    builder = Builder(spec, rows, survey, products=_products(spec, rows), halves=halves, scalings=scalings)
     grower = builder.grow(plan)
-    if not spec.searching and spec.head.encoder_ridge is None:
-        on_input = grower.depth == 0 or plan.skip  # the input itself is among what the head sees
-        plan = plan._replace(encoder_ridge=HEAD_RIDGE_ON_INPUT if on_input else HEAD_RIDGE)
-    head = builder.head(grower, plan, y, fit_params, near)
+    if plan.depth < 0 and grower.depth == 0:
+        plan = _with_ridge(spec, plan._replace(depth=0))
+    head = builder.head(grower, plan, y, fit_params, choice.near, choice.shape)
+    if spec.searching and isinstance(head, LinearHead):
+        choice, grower, head = kept(builder, choice, grower, head, search.alternative)
+        plan = choice.plan
     rows.passes = grower.passes
-    return Result(builder.network(grower, plan), head, table)
+    network = builder.network(grower, plan)
+    moved = None
+    if isinstance(head, LinearHead):
+        moved = importances(network, head, survey.scored, builder.scale, spec.seed)
+    return Result(network, head, choice.table, halves if plan.rounds else None, moved, choice.optimism)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:
     """The first pass, for all that this network needs of it."""
     head, fixed = spec.head, spec.head.width is not None
-    width = head.width or HEAD_WIDTH_LIMIT
+    width = head.width or width_limit(rows.space)
+    most = max(width, LAST_ROUND.width if spec.searching or spec.shaping else 0)
     survey_spec = SurveySpec(
         spec.seed,
         spec.anchors,
-        max(width + 1, spec.width.bound(rows.d)),  # pairs need one anchor more
+        max(2 * (most + 1), spec.width.bound(rows.d)),  # one half of them shapes; pairs need one anchor more
         scored_rows(width) if fixed else SCORED_ROWS,
         fit_rows=max(FITTED_ROWS, 10 * rows.d) if isinstance(spec.fit_rows, str) else spec.fit_rows,
-        search_rows=(lambda distinct: size_of_last_round(distinct).rows) if spec.searching else None,
+        search_rows=(lambda n: rounds_for(n, rows.d)[-1].rows) if spec.searching or spec.shaping else None,
         count_all=spec.searching or not fixed or spec.growth != "loo",
         # asinh is not linear: the Gram of the raw columns says nothing about it
-        gram=spec.input_scaling != "asinh" or head.formula or rows.dual,
+        gram=spec.input_scaling not in CURVED or head.formula or rows.dual,
         input_scaling=spec.input_scaling,
     )
     survey = survey_rows(rows, survey_spec)
@@ -83,6 +107,21 @@ def _surveyed(spec: Spec, rows: Rows) -> Survey:
     if head.kind == "shln" and fixed and width > available:
         raise too_few_rows(width, available, "SHLN(width=...)")
     return survey
+
+
+def _given_plan(spec: Spec, survey: Survey) -> Plan:
+    """What was asked for; growth="rank" finds the depth that is not given (-1)."""
+    depth = len(spec.width.listed) if spec.width.listed else spec.depth
+    scaling = scaling_rule(spec.input_scaling, survey.moments.variance_a())
+    return _with_ridge(spec, spec.plan(scaling, -1 if depth is None else depth, spec.head.kind))
+
+
+def _with_ridge(spec: Spec, plan: Plan) -> Plan:
+    """With the encoder ridge of a head that nobody searches for."""
+    if spec.head.encoder_ridge is not None:
+        return plan
+    on_input = plan.depth == 0 or plan.skip  # the input itself is among what the head sees
+    return plan._replace(encoder_ridge=HEAD_RIDGE_ON_INPUT if on_input else HEAD_RIDGE)
 
 
 def _half_is_enough(spec: Spec, rows: Rows, plan: Plan) -> bool:

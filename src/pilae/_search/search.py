@@ -1,49 +1,65 @@
 """A search: candidates compared by the leave-one-out loss of their output layer, one table of them, one winner.
 
-Of classes and few rows the loss is the log-loss of calibrated probabilities (see `LOG_LOSS_ROWS`), else the squared
-error. The lowest wins, and a tie goes to the one met first, which is the simpler one. A candidate that is brittle is
-not chosen, unless all are.
+Of classes the loss is the log-loss of calibrated probabilities, else the squared error. The lowest wins, and a tie goes
+to the one met first, which is the simpler one. A candidate that is brittle is not chosen, unless all are.
 """
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from .._base.progress import Progress
 from .._engine.calibration import log_losses
-from .._network.head import LinearHead
+from .._engine.scores import Scored
+from .._network.output import Output
 
-LOG_LOSS_ROWS = 1000
-"""With fewer scored rows classes are compared by log-loss. The squared error of a 0/1 target also counts how near an
-output comes to 1 where the class is beyond doubt; many rows drown that, few do not."""
+BAGS = 200
+"""Draws of the bootstrap."""
+
+Merits = Callable[[Scored], np.ndarray]
+"""What each row adds to the score that is reported."""
 
 P = TypeVar("P")
 """A plan: a choice of everything that is searched, as a named tuple."""
 
 
 class Judged(NamedTuple):
-    """A candidate's head on the rows of a round, and what the table says of it."""
+    """A candidate on the rows of a round, and what the table says of it."""
 
-    head: LinearHead
+    scores: list[Scored]
+    """Leave-one-out results, one part of the rows after another: the same rows for all candidates of a round."""
+    output: Output
     scale: np.ndarray
     classes: bool
+    """Whether these are classes, which are compared by log-loss: the squared error of a 0/1 target also counts how near
+    an output comes to 1 where the class is beyond doubt."""
     about: dict[str, Any]
     brittle: bool = False
+    hopeless: bool = False
+    """Whether the rest of the rows were not asked, because the first part said that it cannot win."""
 
 
 class Search(Generic[P]):
     """Candidates and what was found of each. A kind of search says how one is judged, and in which order."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.progress, self.round = progress, 1
+    def __init__(self, progress: Progress, merits: Merits | None = None) -> None:
+        self.progress, self.round, self.merits = progress, 1, merits
+        self._kept: dict[tuple[int, P], tuple[np.ndarray, np.ndarray]] = {}
+        """Losses and merits of the rows, by round and plan."""
         self.table: list[dict[str, Any]] = []
         self.best: tuple[P, np.ndarray] | None = None
+        self._weight = np.ones(0)
 
     def judge(self, plan: P, near: float | None) -> Judged | None:
         """None where the plan is no choice. `near` is an output ridge to begin with."""
         raise NotImplementedError
+
+    def may_win(self, plan: P) -> bool:
+        """Whether this is what was asked for, and not only a step on the way."""
+        return True
 
     def in_words(self, plan: P) -> str:
         raise NotImplementedError
@@ -58,12 +74,11 @@ class Search(Generic[P]):
         judged = self.judge(plan, near)
         if judged is None:
             return math.inf
-        scores, output = judged.head.residuals(), judged.head.output
+        scores, output = joined(judged.scores), judged.output
         error = scores.squared_error(judged.scale)
         if not math.isfinite(error):
             return math.inf
-        few = judged.classes and len(scores.weight) < LOG_LOSS_ROWS
-        losses = log_losses(scores) if few else scores.row_errors(judged.scale)
+        losses = np.concatenate([row_losses(part, judged.scale, judged.classes) for part in judged.scores])
         loss = float(np.average(losses, weights=scores.chooser))
         self.table.append(
             {
@@ -74,6 +89,7 @@ class Search(Generic[P]):
                 "loss": loss,
                 "error": error,
                 "standard_error": scores.standard_error(losses),
+                "error_standard_error": scores.standard_error(scores.row_errors(judged.scale)),
                 "ridge": output.ridge,
                 "ridge_guo2003": output.guo2003,
                 "brittle": judged.brittle,
@@ -82,9 +98,34 @@ class Search(Generic[P]):
         )
         if judged.brittle:
             return math.inf
+        if not self.may_win(plan) or judged.hopeless:
+            return loss
+        if self.merits is not None:
+            parts = [self.merits(part) for part in judged.scores]
+            self._kept[self.round, plan] = losses, np.concatenate(parts)
+            self._weight = scores.chooser
         if self.best is None or scores.lower(losses, self.best[1]):
             self.best = plan, losses
         return loss
+
+    def optimism(self, chosen: P, seed: int) -> float:
+        """What of the winner's score is the luck of having been chosen by the rows that it is scored on.
+
+        Rows are drawn again and again, as many as there are: the best on these is scored on those that were not drawn
+        (out of the bag), where it is one of many candidates and has had no luck.
+        """
+        kept = [each for (number, _), each in self._kept.items() if number == self.round]
+        if len(kept) < 2 or (self.round, chosen) not in self._kept:
+            return 0.0
+        losses, merits = (np.stack(part) for part in zip(*kept, strict=True))
+        weight, n = self._weight, losses.shape[1]
+        drawn = np.random.default_rng([seed, 3]).multinomial(n, np.full(n, 1.0 / n), BAGS)
+        best = np.argmin((drawn * weight) @ losses.T, axis=1)
+        left = (drawn == 0) * weight
+        total = left.sum(axis=1)
+        scored = np.einsum("bi,bi->b", left, merits[best])[total > 0] / total[total > 0]
+        own = float(np.average(self._kept[self.round, chosen][1], weights=weight))
+        return max(0.0, own - float(scored.mean())) if len(scored) else 0.0
 
     def sound(self) -> list[dict[str, Any]]:
         """The candidates that may be chosen."""
@@ -106,6 +147,15 @@ class Search(Generic[P]):
         for row in self.table:
             row["chosen"] = row.pop("plan") == chosen and row["round"] == last
         return self.table
+
+
+def row_losses(scores: Scored, scale: np.ndarray, classes: bool) -> np.ndarray:
+    return log_losses(scores) if classes else scores.row_errors(scale)
+
+
+def joined(parts: list[Scored]) -> Scored:
+    """Results of one part of the rows after another."""
+    return parts[0] if len(parts) == 1 else Scored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def loss_of(row: dict[str, Any]) -> float:

@@ -32,6 +32,9 @@ class HeadSpec:
     anchors: str | None = None
     direct: bool | None = None
     activation: str | None = None
+    length: float | None = None
+    metric: str | None = None
+    """ "inputs" (what labels say is not asked), "labels" or "diagonal"."""
     estimator: BaseEstimator | None = None
 
     @property
@@ -62,17 +65,24 @@ class Spec:
     def plan(self, input_scaling: str, depth: int, kind: str) -> Plan:
         """What is given, and for what is left open the value that a search begins with."""
         head = self.head
+        radial = head.anchors == "radial"
         return Plan(
             input_scaling,
             depth,
             kind,
             neurons=head.anchors or "rows",
             encoder_ridge=HEAD_RIDGE if head.encoder_ridge is None else head.encoder_ridge,
-            activation=head.activation or "relu",
+            activation=head.activation or ("laplace" if radial else "relu"),
             direct=bool(head.direct),
             skip=depth != 0 and bool(self.skip),
             branches=(self.branches or 1) if depth else 1,
+            length=(head.length or 1.0) if radial else None,
         )
+
+    @property
+    def shaping(self) -> bool:
+        """Whether labels are asked for a metric although nothing else is searched."""
+        return not self.searching and self.head.metric in ("labels", "diagonal")
 
     @property
     def searching(self) -> bool:

@@ -7,10 +7,12 @@ from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
 from .._engine.calibration import Calibration
+from .._engine.pieces import Pieces
 from .._engine.scaling import Scaling, Squash
 from .._network.head import EstimatorHead, LinearHead
 from .._network.network import Network
-from .._network.neurons import Hidden
+from .._network.neurons import HiddenLayer
+from .._network.radial import AT_ZERO, Radial
 from .graph import FLOAT32, INT64, STRING, Graph, Output
 from .images import image_features
 
@@ -44,7 +46,11 @@ def _activated(graph: Graph, name: str, x: str) -> str:
 def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
     if scaling is None:
         return x
-    x = graph.op("Mul", graph.op("Sub", x, scaling.mean), scaling.inverse)
+    columns, x = x, graph.op("Mul", graph.op("Sub", x, scaling.mean), scaling.inverse)
+    if isinstance(scaling, Pieces):
+        own = graph.op("Gather", columns, graph.integers(scaling.source), axis=1)
+        ramps = graph.op("Mul", graph.op("Sub", own, scaling.start), scaling.steepness)
+        return graph.op("Concat", x, graph.op("Min", graph.op("Max", ramps, 0.0), 1.0), axis=1)
     if not isinstance(scaling, Squash):
         return x
     # asinh(x) = sign(x) log(|x| + sqrt(x^2 + 1)): not every runtime has the operator itself
@@ -74,10 +80,26 @@ def _scores(graph: Graph, head: LinearHead, x: str) -> str:
     return graph.op("Add", graph.op("MatMul", x, head.output.coef), head.output.intercept)
 
 
-def _hidden(graph: Graph, hidden: Hidden, x: str) -> str:
+def _hidden(graph: Graph, hidden: HiddenLayer, x: str) -> str:
     x = _scaled(graph, hidden.scaling, x)
-    h = _activated(graph, hidden.activation, graph.op("Add", graph.product(x, hidden.weights), hidden.bias))
+    if isinstance(hidden, Radial):
+        h = _responses(graph, hidden, x)
+    else:
+        h = _activated(graph, hidden.activation, graph.op("Add", graph.product(x, hidden.weights), hidden.bias))
     return graph.op("Concat", x, h, axis=1) if hidden.direct else h
+
+
+def _responses(graph: Graph, hidden: Radial, x: str) -> str:
+    """Of neurons of a distance: |t|^2 - 2 t.a + |a|^2, as they are made here."""
+    if hidden.root is not None:
+        x = graph.op("MatMul" if hidden.root.ndim == 2 else "Mul", x, hidden.root)
+    own = graph.op("Mul", graph.op("ReduceSum", graph.op("Mul", x, x), graph.integers([1]), keepdims=1), AT_ZERO)
+    anchors = to_numpy(hidden.anchors)
+    r2 = graph.op("Add", graph.op("MatMul", x, -2.0 * anchors.T), AT_ZERO * (anchors**2).sum(axis=1))
+    r2 = graph.op("Max", graph.op("Add", r2, own), 0.0)
+    if hidden.activation == "gauss":
+        return graph.op("Exp", graph.op("Mul", r2, -1.0 / hidden.length**2))
+    return graph.op("Exp", graph.op("Mul", graph.op("Sqrt", r2), -1.0 / hidden.length))
 
 
 def _probabilities(graph: Graph, calibration: Calibration, s: str, n_classes: int) -> str:

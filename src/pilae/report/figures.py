@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.extras import extra
-from ..plot import COLOUR, FAINT, OTHER, CalibrationDisplay, DepthDisplay, SpectrumDisplay, draw_width_path, tidy
+from ..plot import (
+    COLOUR,
+    FAINT,
+    OTHER,
+    CalibrationDisplay,
+    DepthDisplay,
+    ImportancesDisplay,
+    SpectrumDisplay,
+    draw_width_path,
+    tidy,
+)
 from .summary import short_names
 
 if TYPE_CHECKING:
@@ -60,6 +70,10 @@ def _drawings(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., obje
         yield "width_path", partial(_width_path, path)
     if len({row["depth"] for row in search}) > 1:
         yield "depth", DepthDisplay.computed(search).plot
+    columns, pictures = summary.get("importances"), (summary.get("reconstruction") or {}).get("pictures")
+    if columns is not None and not pictures:  # pixels have no names
+        names = [each["column"] for each in columns]
+        yield "importances", ImportancesDisplay.computed(names, _numbers([each["share"] for each in columns])).plot
     if spectrum is not None:
         yield "spectrum", SpectrumDisplay(_numbers(spectrum["values"]), spectrum["cutoff"], spectrum["rank"]).plot
     test = summary.get("test") or {}

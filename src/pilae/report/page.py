@@ -27,6 +27,8 @@ LONGEST_NAME = 30
 
 CAPTIONS = {
     "spectrum": "Singular values of the scaled test rows; below the line they count as zero.",
+    "importances": "How much each column moves the outputs when it changes by its standard deviation: mean squares of "
+    "the network's gradient, all columns together 1.",
     "width_path": "Leave-one-out error of every width, from one factorisation; the band is one standard error.",
     "depth": "Candidates of the first round by depth, and the depth of the network that was chosen in the end.",
     "reconstruction": "Test rows above what each layer keeps of them.",
@@ -226,19 +228,19 @@ class Report:
 
     def _search(self) -> Section | None:
         search = self.summary["search"]
-        section = Section("Why this network", figures=self._figures("width_path", "depth"))
+        section = Section("Why this network", figures=self._figures("width_path", "depth", "importances"))
         if search:
             last = max(row["round"] for row in search)
             section.text.append(
                 f"{len(search)} candidates were compared by the leave-one-out loss of their output layer on training "
-                "rows that are not neurons themselves; the lowest was taken (highlighted), and of equal ones the "
-                "simpler."
+                "rows that are not neurons themselves and had no part in a metric; the lowest was taken (highlighted), "
+                "and of equal ones the simpler. Rounds say how often the labels have shaped a candidate's metric."
             )
             if last > 1:
                 section.text.append(
                     "In the first round every candidate was tried, with few neurons and on a small sample of the rows; "
-                    "in the last the best few again, with more neurons and, where there are enough, on more rows: this "
-                    "one decided. Losses of different rounds come from different rows and are not to be compared."
+                    "in later ones the best few again, with more neurons and, where there are enough, on more rows: "
+                    "the last decided. Losses of different rounds come from different rows and are not to be compared."
                 )
             section.tables = [self._round(number, last) for number in range(last, 0, -1)]
         return section if search or section.figures else None
@@ -247,8 +249,9 @@ class Report:
         rows = [row for row in self.summary["search"] if row["round"] == number]
         rows.sort(key=lambda row: float(row["loss"]))
         keys = ["input_scaling", "depth", "skip", "branches", "head", "neurons", "encoder_ridge", "activation"]
-        keys += ["direct", "width", "loss", "standard_error"]
-        name = "The only round" if last == 1 else "The last round" if number == last else "The first round"
+        keys += ["direct", "length", "rounds", "width", "loss", "standard_error"]
+        name = {last: "The last round", 1: "The first round"}.get(number, "The round between")
+        name = "The only round" if last == 1 else name
         return table(
             f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
             [*(key.replace("_", " ") for key in keys[:-1]), "± standard error"],

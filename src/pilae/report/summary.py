@@ -72,6 +72,7 @@ def summarise(
         "network": _network(model),
         "search": getattr(model, "search_", []),
         "width_path": _width_path(model),
+        "importances": _importances(model),
         "code": code_of(model) if code is None else code,
     }
     if table is not None:
@@ -108,10 +109,13 @@ def _training(model: BaseEstimator) -> dict[str, Any]:
     return training
 
 
+SCALINGS = {"Squash": "asinh", "Pieces": "pieces"}
+
+
 def _network(model: BaseEstimator) -> dict[str, Any]:
     scaling, head = model.network_.scaling, getattr(model, "head_", None)
     network: dict[str, Any] = {
-        "input_scaling": "none" if scaling is None else {"Squash": "asinh"}.get(type(scaling).__name__, "standard"),
+        "input_scaling": "none" if scaling is None else SCALINGS.get(type(scaling).__name__, "standard"),
         "layers": [
             {
                 "width": layer.width,
@@ -151,6 +155,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
+
+
+def _importances(model: BaseEstimator) -> list[dict[str, Any]] | None:
+    """Columns and how much each moves the outputs, the largest first."""
+    found = getattr(model, "feature_importances_", None)
+    if found is None:
+        return None
+    names = getattr(model, "feature_names_in_", [f"column {k}" for k in range(len(found))])
+    return [{"column": str(names[k]), "share": found[k]} for k in np.argsort(-found, kind="stable")]
 
 
 def _width_path(model: BaseEstimator) -> dict[str, Any] | None:

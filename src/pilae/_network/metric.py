@@ -1,0 +1,52 @@
+"""What distances and directions are measured by: a metric S = R R', learnt from labels (see `gradients`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import Array, diagonal, matmul, namespace, to_numpy
+
+FULL_COLUMNS = 800
+"""Up to so many columns a metric is full, beyond it is diagonal."""
+
+TRACE = 1e-4
+"""What of I is added to a metric whose largest eigenvalue is 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """S, a root R of it (S = R R'), and what the labels said of each column: the diagonal of M."""
+
+    matrix: Array
+    """d x d, or its diagonal."""
+    root: Array
+    importance: np.ndarray
+
+    def directions(self, A: Array) -> Array:
+        """S A', one column for each row of A."""
+        return self.matrix[:, None] * A.mT if self.matrix.ndim == 1 else matmul(self.matrix, A.mT)
+
+
+def metric_of(M: Array, power: float) -> Metric:
+    """The metric of a power of M, which is full or a diagonal."""
+    xp = namespace(M)
+    if M.ndim == 1:
+        S = (M / xp.max(M)) ** power + TRACE
+        return Metric(S, xp.sqrt(S), to_numpy(M))
+    values, V = xp.linalg.eigh(M)
+    S = (xp.clip(values, min=0.0) / values[-1]) ** power + TRACE
+    return Metric(matmul(V * S, V.mT), V * xp.sqrt(S), to_numpy(diagonal(M)))
+
+
+class Shape(NamedTuple):
+    """What the labels, or a sample of the rows, have decided about hidden neurons before they are made."""
+
+    metric: Metric | None = None
+    unit: float | None = None
+    """Of lengths; found from the anchors where it is not given."""
+
+
+NO_SHAPE = Shape()

@@ -1,0 +1,109 @@
+"""Whether the network on all rows is what it promised to be on a sample of them, and what to do where it is not.
+
+A sample says little where single rows carry the variance, or where few neurons behave unlike many. So the leave-one-out
+error of the whole fit is compared with that of the trial. Where they part by more than their errors allow, or a plain
+ridge or the mean would have done better, the next candidates are fitted to all rows too, and the best of them stays.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import to_numpy
+from .._base.warn import warn
+from .._network.growth import Grower
+from .._network.head import LinearHead
+from .._network.structure import Plan
+from .builder import Builder
+from .candidates import Row, family, plan_of
+from .choice import Choice
+from .search import loss_of
+
+APART = 3.0
+"""Standard errors that a whole fit may be worse than its trial."""
+
+SLACK = 0.2
+"""And this share of the trial's error, which is that of another number of neurons."""
+
+NO_BETTER = 1.05
+"""An error so many times that of the mean is worse than saying nothing."""
+
+MORE = 3
+"""Candidates that are fitted to all rows where the first has not kept its promise."""
+
+
+class Whole(NamedTuple):
+    """A candidate fitted to all rows."""
+
+    choice: Choice
+    grower: Grower
+    head: LinearHead
+    error: float
+    standard_error: float
+
+
+def kept(
+    builder: Builder, choice: Choice, grower: Grower, head: LinearHead, alternative: Callable[[Row], Choice]
+) -> tuple[Choice, Grower, LinearHead]:
+    """The choice as it is, where its promise holds; else the best of it and the next ones. `alternative` makes a choice
+    of a row of the table."""
+    table = choice.table
+    chosen = next((row for row in table if row["chosen"]), None)
+    whole = _judged(builder, choice, grower, head)
+    if chosen is None or not _broken(builder, whole, chosen, table):
+        return choice, grower, head
+    tried = [whole]
+    for row in _others(table, choice.plan):
+        other = alternative(row)
+        layers = builder.grow(other.plan)
+        another = builder.head(layers, other.plan, None, {}, other.near, other.shape)
+        assert isinstance(another, LinearHead)
+        tried.append(_judged(builder, other, layers, another))
+    best = min(tried, key=lambda each: each.error)
+    for each in tried:
+        about = dict.fromkeys(chosen) | each.choice.plan._asdict()
+        about |= {"round": table[-1]["round"] + (each is whole), "rows": builder.rows.n, "width": each.head.width}
+        about |= {"loss": each.error, "error": each.error, "error_standard_error": each.standard_error}
+        about["standard_error"] = each.standard_error
+        table.append(about | {"ridge": each.head.output.ridge, "brittle": False, "chosen": False})
+    for row in table:
+        row["chosen"] = row["round"] == table[-1]["round"] and row["loss"] == best.error
+    warn(
+        f"On all rows the network that was chosen on a sample of them has a squared leave-one-out error of "
+        f"{whole.error:.3g} instead of {chosen['error']:.3g}: single rows may decide. Of {len(tried)} candidates "
+        f"fitted to all rows the best, with {best.error:.3g}, was taken; search_ has them all."
+    )
+    return best.choice._replace(table=table), best.grower, best.head
+
+
+def _judged(builder: Builder, choice: Choice, grower: Grower, head: LinearHead) -> Whole:
+    scores = head.residuals()
+    errors = scores.row_errors(builder.scale)
+    return Whole(choice, grower, head, scores.squared_error(builder.scale), scores.standard_error(errors))
+
+
+def _broken(builder: Builder, whole: Whole, chosen: Row, table: list[Row]) -> bool:
+    """Whether it is worse than its trial was, than plain ridge was there, or than the mean."""
+    if not math.isfinite(whole.error):
+        return True
+    mean = float(np.sum(to_numpy(builder.survey.targets.variance_a()) / builder.scale**2))
+    # what was compared by log-loss may well have another order of squared errors
+    same = [row["error"] for row in table if row["head"] == "ridge" and row["loss"] == row["error"]]
+    plain = min(same, default=math.inf)
+    room = APART * math.hypot(whole.standard_error, chosen["error_standard_error"]) + SLACK * chosen["error"]
+    useless = whole.error > NO_BETTER * mean and chosen["error"] < mean / NO_BETTER
+    return useless or whole.error > min(chosen["error"], plain) + room
+
+
+def _others(table: list[Row], plan: Plan) -> list[Row]:
+    """The best rows of other families, the latest round first, and the best of plain ridge."""
+    rows = [row for row in table if not row["brittle"] and not row["chosen"] and plan_of(row) != plan]
+    last = sorted(rows, key=lambda row: (-row["round"], row["loss"]))
+    found: list[Row] = []
+    for row in last:
+        if len(found) < MORE - 1 and all(family(plan_of(row)) != family(plan_of(each)) for each in found):
+            found.append(row)
+    plain = [row for row in rows if row["head"] == "ridge" and row not in found]
+    return found + sorted(plain, key=loss_of)[:1]
