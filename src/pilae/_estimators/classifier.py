@@ -110,12 +110,14 @@ default="auto"
         The same for every width (where a hidden layer finds its own): `width_path_.errors[ridge][k]` is
         that of `width_path_.first + k` columns, direct links included; `standard_errors` belong to the chosen `ridge`.
     search_ : list of dict
-        Every candidate of the search: the `round` it was tried in (1: every candidate, on a small sample; 2, where one
-        is held: the best few, wider and on more rows; losses of different rounds come from different rows and are not
-        to be compared), what it was, the leave-one-out loss it was compared by (`loss`) and its standard error, its
-        squared leave-one-out error on rows that are not neurons (`error`) and on those that are, the output ridge it
-        got and (up to 700 columns) the one eq (3) would have given, whether it is brittle (worse than the mean on rows
-        that are neurons: never chosen), seconds, and whether it was chosen. Empty without search.
+        Every candidate of the search: the `round` it was tried in (1: every candidate, on a small sample; later ones,
+        where they are held: the best few, wider and on more rows, and all rows where the trial could not be relied on;
+        losses of different rounds come from different rows and are not to be compared), what it was, the leave-one-out
+        loss it was compared by (`loss`: log-loss of classes, squared error of numbers) and its standard error, its
+        squared leave-one-out error on rows that judge (`error`), the standard error of that, and the error on rows that
+        are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
+        brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty
+        without search.
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).

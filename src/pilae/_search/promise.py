@@ -1,8 +1,9 @@
 """Whether the network on all rows is what it promised to be on a sample of them, and what to do where it is not.
 
 A sample says little where single rows carry the variance, or where few neurons behave unlike many. So the leave-one-out
-error of the whole fit is compared with that of the trial. Where they part by more than their errors allow, or a plain
-ridge or the mean would have done better, the next candidates are fitted to all rows too, and the best of them stays.
+error of the whole fit is compared with that of the trial. Where they part by more than their errors allow, where a
+plain ridge or the mean would have done better, or where single rows make up the error, the next candidates are fitted
+to all rows too, and the best of them stays.
 """
 
 import math
@@ -13,6 +14,8 @@ import numpy as np
 
 from .._arrays import to_numpy
 from .._base.warn import warn
+from .._data.halves import FEW_ROWS
+from .._engine.scores import Scored
 from .._network.growth import Grower
 from .._network.head import LinearHead
 from .._network.structure import Plan
@@ -30,8 +33,15 @@ SLACK = 0.2
 NO_BETTER = 1.05
 """An error so many times that of the mean is worse than saying nothing."""
 
-MORE = 3
-"""Candidates that are fitted to all rows where the first has not kept its promise."""
+UNSURE = 0.1
+"""Where the standard error of a squared error is more than this share of it, single rows decide, and a sample of them
+says little."""
+
+NEARLY_NOTHING = 1e-6
+"""An error, in variances, that nobody would improve."""
+
+MORE = 4
+"""Candidates that are fitted to all rows where the first has not kept its promise, or nobody can tell."""
 
 
 class Whole(NamedTuple):
@@ -47,12 +57,16 @@ class Whole(NamedTuple):
 def kept(
     builder: Builder, choice: Choice, grower: Grower, head: LinearHead, alternative: Callable[[Row], Choice]
 ) -> tuple[Choice, Grower, LinearHead]:
-    """The choice as it is, where its promise holds; else the best of it and the next ones. `alternative` makes a choice
-    of a row of the table."""
+    """The choice as it is, where its promise holds and is known well enough; else the best of it and the next ones.
+    `alternative` makes a choice of a row of the table."""
     table = choice.table
     chosen = next((row for row in table if row["chosen"]), None)
+    if chosen is None:
+        return choice, grower, head
     whole = _judged(builder, choice, grower, head)
-    if chosen is None or not _broken(builder, whole, chosen, table):
+    broken = _broken(builder, whole, chosen, table)
+    sampled = builder.rows.n_classes == 0 and builder.survey.distinct >= FEW_ROWS and whole.error > NEARLY_NOTHING
+    if not broken and not (sampled and whole.standard_error > UNSURE * whole.error):
         return choice, grower, head
     tried = [whole]
     for row in _others(table, choice.plan):
@@ -62,26 +76,49 @@ def kept(
         assert isinstance(another, LinearHead)
         tried.append(_judged(builder, other, layers, another))
     best = min(tried, key=lambda each: each.error)
-    for each in tried:
-        about = dict.fromkeys(chosen) | each.choice.plan._asdict()
-        about |= {"round": table[-1]["round"] + (each is whole), "rows": builder.rows.n, "width": each.head.width}
-        about |= {"loss": each.error, "error": each.error, "error_standard_error": each.standard_error}
-        about["standard_error"] = each.standard_error
-        table.append(about | {"ridge": each.head.output.ridge, "brittle": False, "chosen": False})
-    for row in table:
-        row["chosen"] = row["round"] == table[-1]["round"] and row["loss"] == best.error
-    warn(
-        f"On all rows the network that was chosen on a sample of them has a squared leave-one-out error of "
-        f"{whole.error:.3g} instead of {chosen['error']:.3g}: single rows may decide. Of {len(tried)} candidates "
-        f"fitted to all rows the best, with {best.error:.3g}, was taken; search_ has them all."
-    )
+    _note(table, tried, best, builder.rows.n)
+    if broken:
+        warn(
+            f"On all rows the network that was chosen on a sample of them has a squared leave-one-out error of "
+            f"{whole.error:.3g} instead of {chosen['error']:.3g}: single rows may decide. Of {len(tried)} candidates "
+            f"fitted to all rows the best, with {best.error:.3g}, was taken; search_ has them all."
+        )
+    if best.choice.plan.rounds:
+        _forget_shaping(builder, best.head)
     return best.choice._replace(table=table), best.grower, best.head
 
 
+def _judging(builder: Builder) -> np.ndarray:
+    """Which scored rows judge: those of the half that did not shape, whatever this head is."""
+    keys, _ = builder._keys
+    return np.ones(len(keys), bool) if builder.halves is None else ~builder.halves.has(keys)
+
+
 def _judged(builder: Builder, choice: Choice, grower: Grower, head: LinearHead) -> Whole:
-    scores = head.residuals()
+    at = _judging(builder)
+    scores = Scored(*(column[at] for column in head.residuals()))
+    scores = scores._replace(chooser=scores.weight)
     errors = scores.row_errors(builder.scale)
     return Whole(choice, grower, head, scores.squared_error(builder.scale), scores.standard_error(errors))
+
+
+def _note(table: list[Row], tried: list[Whole], best: Whole, n: int) -> None:
+    """The candidates on all rows as a round of their own."""
+    number, columns = table[-1]["round"] + 1, dict.fromkeys(table[-1])
+    for each in tried:
+        about = {"round": number, "rows": n, "width": each.head.width, "loss": each.error, "error": each.error}
+        about |= dict.fromkeys(("standard_error", "error_standard_error"), each.standard_error)
+        about |= {"ridge": each.head.output.ridge, "brittle": False, "seconds": 0.0}
+        table.append(columns | each.choice.plan._asdict() | about)
+    for row in table:
+        row["chosen"] = row["round"] == number and row["loss"] == best.error
+
+
+def _forget_shaping(builder: Builder, head: LinearHead) -> None:
+    """Of a head that took the place of another: rows that shaped it are not scored."""
+    at, output = _judging(builder), head.output
+    output.loo = Scored(*(column[at] for column in head.residuals()))
+    output.scored_rows = None if output.scored_rows is None else output.scored_rows[at]
 
 
 def _broken(builder: Builder, whole: Whole, chosen: Row, table: list[Row]) -> bool:
