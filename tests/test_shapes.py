@@ -363,7 +363,7 @@ def test_a_network_that_falls_apart_on_all_rows_is_replaced(monkeypatch):
     """The chosen one is made to fail on all rows: plain ridge, or another candidate, takes its place, and says so."""
     from pilae._search import builder
 
-    x, y = make_friedman1(400, random_state=0)
+    x, y = make_friedman1(1200, random_state=0)
     whole = builder.Builder.head
     calls = []
 

@@ -8,6 +8,7 @@ are neurons is brittle: next to its own row a neuron says something wild, and ne
 import math
 from typing import NamedTuple
 
+from .._data.halves import FEW_ROWS
 from .._engine.pieces import Pieces
 from .._network.metric import NO_SHAPE, Shape
 from .._network.radial import KERNELS
@@ -241,9 +242,12 @@ class NetworkSearch(Candidates):
                 self._metrics(best_of(rows))
 
     def _metrics(self, plan: Plan) -> None:
-        """Full and diagonal, of either power, then more rounds of the best."""
+        """Full and diagonal, of either power, then more rounds of the best. Of few rows, whose choice is noise, two."""
         diagonals = (True,) if self.spec.head.metric == "diagonal" else (False, True)
-        tried = [plan._replace(rounds=1, diagonal=d, power=p) for d in diagonals for p in POWERS]
+        kinds = [(d, p) for d in diagonals for p in POWERS]
+        if self.whole.survey.distinct < FEW_ROWS and len(diagonals) > 1:
+            kinds = [(False, 0.5), (True, 1.0)]
+        tried = [plan._replace(rounds=1, diagonal=d, power=p) for d, p in kinds]
         self._more_rounds(min(tried, key=self.loss))
 
     def _more_rounds(self, plan: Plan) -> None:

@@ -65,8 +65,9 @@ def kept(
         return choice, grower, head
     whole = _judged(builder, choice, grower, head)
     broken = _broken(builder, whole, chosen, table)
-    sampled = builder.rows.n_classes == 0 and builder.survey.distinct >= FEW_ROWS and whole.error > NEARLY_NOTHING
-    if not broken and not (sampled and whole.standard_error > UNSURE * whole.error):
+    many = builder.survey.distinct >= FEW_ROWS  # of few all were in the trial, and what they say is noise
+    numbers = builder.rows.n_classes == 0 and whole.error > NEARLY_NOTHING
+    if not broken and not (many and numbers and whole.standard_error > UNSURE * whole.error):
         return choice, grower, head
     tried = [whole]
     for row in _others(table, choice.plan):
@@ -77,7 +78,7 @@ def kept(
         tried.append(_judged(builder, other, layers, another))
     best = min(tried, key=lambda each: each.error)
     _note(table, tried, best, builder.rows.n)
-    if broken:
+    if broken and many:
         warn(
             f"On all rows the network that was chosen on a sample of them has a squared leave-one-out error of "
             f"{whole.error:.3g} instead of {chosen['error']:.3g}: single rows may decide. Of {len(tried)} candidates "
