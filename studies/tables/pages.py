@@ -149,6 +149,7 @@ def beyond_robust() -> str:
 
 
 PAGES = {
+    "README.md": {"peers_both": peer_pages.both},
     "studies/README.md": named(tabular),
     "studies/tables/PEERS.md": peer_pages.PAGE,
     "docs/choose.md": named(choose_means, choose_boosting, choose_small, choose_linear, choose_wide, choose_strangers),

@@ -38,7 +38,7 @@ from pilae import (
 )
 from torture.harness import Broken, anonymous_megabytes, spread
 
-QUICK = {"cases": 5, "classes": 20_000, "small_rows": 50_000, "processes": 1}
+QUICK = {"cases": 3, "classes": 20_000, "small_rows": 50_000, "processes": 1}
 FULL = {"cases": 200, "classes": 100_000, "small_rows": 2_000_000, "processes": 2}
 
 TOLERANCE = {"float64": 1e-6, "float32": 1e-2}

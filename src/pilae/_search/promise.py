@@ -78,7 +78,7 @@ def kept(
         tried.append(_judged(builder, other, layers, another))
     best = min(tried, key=lambda each: each.error)
     _note(table, tried, best, builder.rows.n)
-    if broken and many:
+    if broken and many and best is not whole:
         warn(
             f"On all rows the network that was chosen on a sample of them has a squared leave-one-out error of "
             f"{whole.error:.3g} instead of {chosen['error']:.3g}: single rows may decide. Of {len(tried)} candidates "
