@@ -1,11 +1,13 @@
 """Columns in pieces, neurons of a distance, metrics that labels shape, and that what they shape is judged by others."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_digits, make_friedman1
 
-from helpers import blobs, close, tolerance
-from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
+from helpers import blobs, close, searched, tolerance
+from pilae import SHLN, ModelFileError, PILAEClassifier, PILAERegressor, StackedPILAE, load, scan_blocks
 from pilae._arrays import NUMPY
 from pilae._data.halves import FEW_ROWS, MIDDLE, halves_of
 from pilae._data.keys import row_keys
@@ -190,7 +192,7 @@ def test_a_metric_finds_the_column_that_decides():
     rows = Rows(x, NUMPY, targets=np.sin(2 * x[:, [2]]))
     gram = PrimalGram(x.T @ x, len(x))
     for plan in (Plan(), Plan(neurons="radial", activation="gauss", length=1.0)):
-        M = learn(rows, fit_hidden(rows, None, gram, x[:100], 100, plan, 0), 1e-3, full=True)
+        M = learn(rows, fit_hidden(rows, None, gram, x[:100], 100, plan, 0), 1e-3, row_keys(x, 0), full=True)
         assert np.argmax(np.diag(M)) == 2
         assert np.diag(M)[2] > 0.3 * np.trace(M)
 
@@ -328,7 +330,72 @@ def test_a_score_is_corrected_for_having_been_chosen():
     assert model.loo_score_ == uncorrected - model.fitted_.optimism
 
 
+@pytest.mark.parametrize("n", [700, 1400, 2300])
+def test_a_stream_gives_the_search_of_the_array(n):
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 5))
+    y = np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=n)
+    blocks = scan_blocks(lambda: ((x[k : k + 150], y[k : k + 150]) for k in range(0, n, 150)))
+    whole, stream = (PILAERegressor(random_state=0, max_depth=0) for _ in range(2))
+    whole.fit(x, y)
+    stream.fit(blocks)
+    columns = ("input_scaling", "neurons", "activation", "rounds", "round", "chosen")
+    assert [[row[c] for c in columns] for row in whole.search_] == [[row[c] for c in columns] for row in stream.search_]
+    close(stream.predict(x), whole.predict(x), **searched(whole))
+
+
+def test_the_order_of_rows_does_not_change_a_metric_of_many_outputs():
+    x, y = load_digits(return_X_y=True)
+    x, y = x[:600], y[:600]
+    order = np.random.default_rng(0).permutation(600)
+    model = PILAEClassifier(depth=0, head=SHLN(100, anchors="radial", metric="labels"), random_state=0)
+    first = model.fit(x, y).decision_function(x)
+    second = model.fit(x[order], y[order]).decision_function(x)
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_too_few_rows_for_halves_get_a_sentence():
+    with pytest.raises(ValueError, match="judged by the other"):
+        PILAEClassifier(depth=0, head=SHLN(metric="labels")).fit(X[:12], Y[:12])
+    assert PILAEClassifier(head=SHLN(2, anchors="radial")).fit(X[:12], Y[:12]).head_width_ == 2
+
+
+def test_outputs_that_nothing_moves_have_no_metric():
+    model = PILAERegressor(depth=0, head=SHLN(20, metric="labels")).fit(X, np.ones(len(X)))
+    np.testing.assert_allclose(model.predict(X), 1.0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"optimism": float("nan")}, {"optimism": "x"}, {"halves": 3}, {"importances": np.full(6, np.nan)}]
+)
+def test_forged_parts_are_refused(change, tmp_path):
+    model = PILAEClassifier(depth=0, head=SHLN(20, metric="labels"), random_state=0).fit(X, Y)
+    model.fitted_ = dataclasses.replace(model.fitted_, **change)
+    model.save(tmp_path / "model.pilae")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model.pilae")
+
+
 # -------------------------------------------------------------------------------------------- what the labels said
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"depth": 0, "input_scaling": "pieces", "head": "ridge", "ridge": 1e-3},
+        {"depth": 0, "input_scaling": "asinh", "head": SHLN(50, anchors="radial", activation="gauss")},
+        {"depth": 1, "branches": 2, "skip": True, "head": SHLN(50, activation="sigmoid", direct_links=True)},
+    ],
+)
+def test_importances_are_mean_squares_of_the_gradient(parameters):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(400, 5)) * np.array([1.0, 10.0, 0.1, 3.0, 1.0])
+    y = np.sin(x[:, 0]) + 0.1 * x[:, 1] * x[:, 4] + 2 * x[:, 2]
+    model = PILAERegressor(random_state=0, **parameters).fit(x, y)
+    step = 1e-4 * x.std(0)
+    moved = [(model.predict(x + step * e) - model.predict(x - step * e)) / 2e-4 for e in np.eye(5)]
+    truth = np.mean(np.square(moved), axis=1)
+    np.testing.assert_allclose(model.feature_importances_, truth / truth.sum(), atol=0.01)
 
 
 def test_importances_find_the_columns_of_friedman():

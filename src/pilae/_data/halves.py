@@ -44,6 +44,14 @@ class Halves:
     def has(self, keys: np.ndarray) -> np.ndarray:
         return keys < MIDDLE if self.chosen is None else np.isin(keys, self.chosen)
 
+    def check(self) -> None:
+        """An error where the parts of one that was read do not fit together."""
+        for keys in (self.chosen, self.others):
+            if keys is not None and (keys.ndim != 1 or keys.dtype != np.uint64):
+                raise TypeError("keys are 64-bit numbers")
+        if type(self.seed) is not int or not 0 <= self.seed < 2**64:
+            raise TypeError("a seed is a number")
+
     def swapped(self) -> Halves:
         """The other way round, where rows are chosen by name."""
         return Halves(self.seed, self.others, self.chosen)

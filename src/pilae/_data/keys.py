@@ -50,11 +50,11 @@ def row_keys(X: Array, seed: int, *, stay: bool = False) -> Array:
     return joined if stay or isinstance(joined, np.ndarray) else to_numpy(joined).view(np.uint64)
 
 
-def row_signs(X: Array, count: int, draw: int) -> np.ndarray:
-    """So many signs, 1.0 or -1.0, for each row, from its values: other ones for every draw."""
-    keys, words = row_keys(X, draw), []
+def row_signs(keys: np.ndarray, count: int, draw: int) -> np.ndarray:
+    """So many signs, 1.0 or -1.0, for each row, from its key: other ones for every draw."""
+    words, first = [], keys & np.uint64(~_LOW & 2**64 - 1)  # the lowest bits are those of what float32 cannot hold
     for word in range(-(-count // 32)):
-        mixed = mix(keys + np.uint64(word + 1))  # its high bits: the lowest are those of what float32 cannot hold
+        mixed = mix(first + np.uint64(1000 * draw + word + 1))
         words.append((mixed[:, None] >> np.arange(32, 64, dtype=np.uint64)) & np.uint64(1))
     bits = np.concatenate(words, axis=1)[:, :count]
     return 2.0 * bits.astype(np.float64) - 1.0

@@ -66,6 +66,14 @@ class Pieces(Scaling):
         ramps = (xp.take(X, self.source, axis=1) - start) * steepness
         return xp.concat([super().__call__(X), xp.clip(ramps, 0.0, 1.0)], axis=1)
 
+    def gradient(self, X: np.ndarray, G: np.ndarray) -> np.ndarray:
+        d, source = X.shape[1], to_numpy(self.source)
+        steepness = to_numpy(self.steepness)
+        ramps = (X[:, source] - to_numpy(self.start)) * steepness
+        own = super().gradient(X, G[:, :d])
+        np.add.at(own.T, source, (G[:, d:] * steepness * ((ramps > 0) & (ramps < 1))).T)
+        return own
+
     def undo(self, X: Array) -> Array:
         return super().undo(X[:, : int(self.mean.shape[0])])
 

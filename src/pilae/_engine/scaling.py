@@ -104,6 +104,10 @@ class Scaling:
         xp = space_of(X).xp
         return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
 
+    def gradient(self, X: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """From the gradient in what it makes of rows to that in the rows."""
+        return G * to_numpy(self.inverse)
+
     def undo(self, X: Array) -> Array:
         xp = space_of(X).xp
         return X * xp.astype(reciprocal(self.inverse), X.dtype) + xp.astype(self.mean, X.dtype)
@@ -128,6 +132,10 @@ class Squash(Scaling):
 
     def __call__(self, X: Array) -> Array:
         return space_of(X).xp.asinh(super().__call__(X))
+
+    def gradient(self, X: np.ndarray, G: np.ndarray) -> np.ndarray:
+        z = (X - to_numpy(self.mean)) * to_numpy(self.inverse)
+        return super().gradient(X, G) / np.sqrt(1.0 + z**2)
 
     def undo(self, X: Array) -> Array:
         return super().undo(space_of(X).xp.sinh(X))

@@ -19,6 +19,7 @@ from .._data.check import check_answer, check_same_space, check_X, tamed_weight
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
 from .._data.rows import Block, Rows
 from .._data.targets import Encoding, NoTargets
+from .._engine.pieces import MOST_COLUMNS
 from .._network.growth import Grower
 from .._network.layer import LayerSpec
 from .._network.network import Network
@@ -78,7 +79,7 @@ class BaseStack(
         wanted = SurveySpec(
             seed,
             anchors,
-            width.bound(rows.d),
+            width.bound(max(rows.d, MOST_COLUMNS) if self.input_scaling == "pieces" else rows.d),
             fit_rows=self.fit_rows,
             scored=SCORED_ROWS if self.input_scaling == "pieces" else 0,
             gram=self.input_scaling not in CURVED or rows.dual,

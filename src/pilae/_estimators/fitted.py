@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -20,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.threads import sharing
-from .._base.saveable import saveable
+from .._base.saveable import check_shape, saveable
 from .._data.check import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
@@ -137,6 +138,16 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
+        if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
+            raise TypeError("halves and optimism are not what they are called")
+        if self.halves is not None:
+            self.halves.check()
+        if not math.isfinite(self.optimism):
+            raise ValueError("an optimism without end")
+        if self.importances is not None:
+            check_shape(self.importances, self.columns.count)
+            if not np.isfinite(self.importances).all():
+                raise ValueError("importances are shares")
 
 
 F = TypeVar("F", bound=Fitted)

@@ -24,8 +24,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, Self
 
+import numpy as np
+
 from .._arrays import Array, Space, diagonal, matmul, namespace, space_of
-from .._data.keys import row_signs
+from .._data.keys import row_keys, row_signs
 from .._data.rows import Block, Rows
 from .._engine.activations import SLOPES
 from .._engine.moments import Moments
@@ -43,8 +45,9 @@ WORK = 2e10
 FEWEST_ROWS = 500
 
 
-def learn(rows: Rows, hidden: HiddenLayer, ridge: float, *, full: bool) -> Array:
-    """M, or its diagonal, of this hidden layer fitted to these rows alone, whose X is what the neurons see."""
+def learn(rows: Rows, hidden: HiddenLayer, ridge: float, keys: np.ndarray, *, full: bool) -> Array:
+    """M, or its diagonal, of this hidden layer fitted to these rows alone, whose X is what the neurons see; `keys` are
+    those of the rows as they came."""
     moments = rows.total(partial(Moments, rows.space), partial(_add, hidden), "metric: output layer", hidden.columns)
     scaling, factors = ridge_factors(moments, hidden)
     coef, _ = solution(factors, ridge, scaling, moments, "float64")
@@ -58,7 +61,7 @@ def learn(rows: Rows, hidden: HiddenLayer, ridge: float, *, full: bool) -> Array
         make: Callable[[], Gradients] = partial(RadialGradients, hidden, V, rows.space)
     else:
         make = partial(DirectedGradients, hidden, V, rows.space)
-    M = rows.total(make, _add_gradients, "metric", hidden.columns).outer(U)
+    M = rows.total(make, partial(_add_gradients, keys), "metric", hidden.columns).outer(U)
     return M if full else diagonal(M)
 
 
@@ -69,7 +72,7 @@ def _add(hidden: HiddenLayer, moments: Moments, block: Block) -> None:
 class Gradients(Protocol):
     """E[J J'] of the rows so far."""
 
-    def add(self, X: Array, weight: Array = None) -> None: ...
+    def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None: ...
 
     def merge(self, other: Self) -> None: ...
 
@@ -77,8 +80,8 @@ class Gradients(Protocol):
         """M; U are the links past the neurons."""
 
 
-def _add_gradients(total: Gradients, block: Block) -> None:
-    total.add(block.X, block.w)
+def _add_gradients(keys: np.ndarray, total: Gradients, block: Block) -> None:
+    total.add(block.X, block.w, keys[block.start : block.start + int(block.X.shape[0])])
 
 
 class DirectedGradients(Gradients):
@@ -88,7 +91,7 @@ class DirectedGradients(Gradients):
         self.hidden, self.V = hidden, V
         self.slopes = Moments(space, shifted=False)
 
-    def add(self, X: Array, weight: Array = None) -> None:
+    def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None:
         hidden = self.hidden
         before = matmul(X, hidden.weights) + hidden.bias
         self.slopes.add(SLOPES[hidden.activation](before), None, weight, scratch=True)
@@ -116,7 +119,7 @@ class RadialGradients(Gradients):
         self.outer_products = xp.zeros((k, k), dtype=xp.float64, device=device)
         self.gradients = xp.zeros((k, m), dtype=xp.float64, device=device)
 
-    def add(self, X: Array, weight: Array = None) -> None:
+    def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None:
         hidden, xp = self.hidden, namespace(X)
         T = under(xp.astype(X, xp.float64, copy=False), hidden.root)
         g = hidden.pulls(squared_distances(T, hidden.anchors))
@@ -127,7 +130,8 @@ class RadialGradients(Gradients):
             if m <= MOST_OUTPUTS:
                 signs, pull = None, g * self.V[:, k]
             else:
-                signs = space_of(X).asarray(row_signs(X, m, k), "float64") / MOST_OUTPUTS**0.5
+                drawn = row_signs(row_keys(X, 0) if keys is None else keys, m, k)
+                signs = space_of(X).asarray(drawn, "float64") / MOST_OUTPUTS**0.5
                 pull = g * matmul(signs, self.V.mT)
             J = matmul(pull, hidden.anchors) - xp.sum(pull, axis=1, keepdims=True) * T
             weighted = w[:, None] * J

@@ -11,7 +11,6 @@ import numpy as np
 from .._arrays import Array, namespace, to_numpy
 from .._data.rows import Rows
 from .._engine.activations import SLOPES
-from .._engine.pieces import Pieces
 from .head import LinearHead
 from .network import Network
 from .neurons import Hidden, HiddenLayer
@@ -23,7 +22,7 @@ ROWS = 500
 
 def importances(network: Network, head: LinearHead, scored: Rows, scale: np.ndarray, seed: int) -> np.ndarray | None:
     """One number a column of the rows, all together 1: the mean square of the change of the outputs (in their `scale`)
-    when a column changes by its standard deviation. The ramps of a column add up. None where no column matters."""
+    when a column changes by its standard deviation. None where no column matters."""
     rows = scored.first(ROWS)
     X, xp = rows.whole().X, rows.space.xp
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
@@ -33,8 +32,8 @@ def importances(network: Network, head: LinearHead, scored: Rows, scale: np.ndar
         G = rows.space.asarray(signs, "float64") @ coef.mT
         F = network(X)
         G = G if head.hidden is None else _through_hidden(head.hidden, F, G)
-        columns = np.zeros(rows.d)
-        _back(network, X, G, weight / weight.sum(), columns)
+        share, x = weight / weight.sum(), to_numpy(X).astype(np.float64)
+        columns = (share @ _back(network, X, G) ** 2) * (share @ (x - share @ x) ** 2)
     total = float(columns.sum())
     return columns / total if np.isfinite(total) and total > 0 else None
 
@@ -59,19 +58,19 @@ def _through_hidden(hidden: HiddenLayer, F: Array, G: Array) -> Array:
     return G if hidden.scaling is None else G * xp.astype(hidden.scaling.inverse, xp.float64, copy=False)
 
 
-def _back(network: Network, X: Array, G: Array, weight: np.ndarray, columns: np.ndarray) -> None:
-    """Add to each column the mean square that the gradient G in the network's features gives it."""
+def _back(network: Network, X: Array, G: Array) -> np.ndarray:
+    """From the gradient in the network's features to that in the rows."""
     xp = namespace(X)
     levels = [xp.astype(X if network.scaling is None else network.scaling(X), xp.float64, copy=False)]
     for layer in network.layers:
         levels.append(xp.astype(layer(xp.astype(levels[-1], X.dtype, copy=False)), xp.float64, copy=False))
     seen = levels if network.skip else levels[-1:]
     edges = np.cumsum([0, *(int(level.shape[1]) for level in seen)])
-    parts = [G[:, start:stop] for start, stop in pairwise(edges)]
-    rest = int(edges[-1])
+    parts, rest = [G[:, start:stop] for start, stop in pairwise(edges)], int(edges[-1])
+    total = np.zeros((int(X.shape[0]), int(X.shape[1])))
     for other in network.others:
         width = other.check_shapes(int(X.shape[1]))
-        _back(other, X, G[:, rest : rest + width], weight, columns)
+        total += _back(other, X, G[:, rest : rest + width])
         rest += width
     G = parts.pop()
     for depth in range(len(network.layers), 0, -1):
@@ -80,10 +79,5 @@ def _back(network: Network, X: Array, G: Array, weight: np.ndarray, columns: np.
         G = (G * SLOPES[layer.activation](levels[depth - 1] @ W)) @ W.mT
         if parts:
             G = G + parts.pop()
-    z, g = to_numpy(levels[0]), to_numpy(G)
-    mean = weight @ z
-    sizes = (weight @ g**2) * (weight @ (z - mean) ** 2)
-    d = len(columns)
-    columns += sizes[:d]
-    if isinstance(network.scaling, Pieces):
-        np.add.at(columns, to_numpy(network.scaling.source), sizes[d:])
+    g = to_numpy(G)
+    return total + (g if network.scaling is None else network.scaling.gradient(to_numpy(X).astype(np.float64), g))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
-from .._arrays import Array, diagonal, matmul, namespace, to_numpy
+from .._arrays import Array, diagonal, matmul, namespace
 
 FULL_COLUMNS = 800
 """Up to so many columns a metric is full, beyond it is diagonal."""
@@ -18,12 +16,11 @@ TRACE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """S, a root R of it (S = R R'), and what the labels said of each column: the diagonal of M."""
+    """S and a root R of it, S = R R'."""
 
     matrix: Array
     """d x d, or its diagonal."""
     root: Array
-    importance: np.ndarray
 
     def directions(self, A: Array) -> Array:
         """S A', one column for each row of A."""
@@ -33,12 +30,14 @@ class Metric:
 def metric_of(M: Array, power: float) -> Metric:
     """The metric of a power of M, which is full or a diagonal."""
     xp = namespace(M)
-    if M.ndim == 1:
-        S = (M / xp.max(M)) ** power + TRACE
-        return Metric(S, xp.sqrt(S), to_numpy(M))
-    values, V = xp.linalg.eigh(M)
-    S = (xp.clip(values, min=0.0) / values[-1]) ** power + TRACE
-    return Metric(matmul(V * S, V.mT), V * xp.sqrt(S), to_numpy(diagonal(M)))
+    if M.ndim == 2 and float(xp.max(diagonal(M))) > 0:
+        values, V = xp.linalg.eigh(M)
+        S = (xp.clip(values, min=0.0) / values[-1]) ** power + TRACE
+        return Metric(matmul(V * S, V.mT), V * xp.sqrt(S))
+    M = M if M.ndim == 1 else diagonal(M)
+    largest = float(xp.max(M))
+    S = (M / largest) ** power + TRACE if largest > 0 else xp.ones_like(M)  # outputs that nothing moves weigh nothing
+    return Metric(S, xp.sqrt(S))
 
 
 class Shape(NamedTuple):

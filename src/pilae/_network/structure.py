@@ -62,6 +62,8 @@ class Plan(NamedTuple):
     """Of the metric."""
     diagonal: bool = False
     """Whether the metric has one number a column."""
+    taught: int = 1
+    """The round of the search whose rows and neurons taught the metric."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ GAIN, LITTLE_GAIN = 2.0, 1.2
 """A candidate comes into the next round if its loss is within this factor of the lowest: the first for those whose
 neurons will be more."""
 
-NEURON_COLUMNS = ("neurons", "encoder_ridge", "activation", "direct", "length", "rounds", "power", "diagonal")
+NEURON_COLUMNS = ("neurons", "encoder_ridge", "activation", "direct", "length", "rounds", "power", "diagonal", "taught")
 """What of a Plan says nothing where the head has no hidden neurons."""
 
 Row = dict[str, Any]
@@ -142,8 +142,9 @@ class Candidates(Search[Plan]):
         return [row for row in self.sound() if row["plan"].head == "shln" and row["plan"].neurons == "radial"]
 
     def near(self, rows: list[Row], factor: float) -> bool:
-        """Whether the best of these is within this factor of the best of all."""
-        return bool(rows) and min(map(loss_of, rows)) <= factor * min(map(loss_of, self.sound()))
+        """Whether the best of these is within this factor of the best of this round."""
+        beside = [row["loss"] for row in self.sound() if row["round"] == self.round]
+        return bool(rows) and min(map(loss_of, rows)) <= factor * min(beside, default=math.inf)
 
     def finalists(self, count: int, of_a_family: int) -> list[Row]:
         """The best of this round, at most so many of a family: some gain more than others by being wide."""

@@ -158,17 +158,28 @@ class NetworkSearch(Candidates):
         for plan in sorted(losses, key=losses.__getitem__)[:2]:
             near = next(row["ridge"] for row in best if row["plan"] == plan)
             self._smaller_ridges(plan, losses[plan], near)
-            if plan.rounds:
-                self._more_rounds(plan)
+        self._taught_again()
         self._shape_winner()
         self.best = self.best or before  # where all are brittle now
+
+    def _taught_again(self) -> None:
+        """The best metric learnt once more from what this round has, more rows and neurons: round after round."""
+        shaped = [row for row in self.sound() if row["round"] == self.round and row["plan"].rounds]
+        if self.near(shaped, WORTH_REFINING):
+            plan = best_of(shaped)._replace(taught=self.round)
+            loss = min(map(loss_of, shaped))
+            for rounds in range(1, MOST_ROUNDS + 1):
+                before, loss = loss, self.loss(plan._replace(rounds=rounds))
+                if rounds > 1 and not loss < before:
+                    break
 
     def _shape_winner(self) -> None:
         """A metric for the best so far, where it is neurons of a direction on whatever depth and has none yet."""
         if self.best is not None and self._may_shape:
             plan = self.best[0]
             if plan.head == "shln" and not measured(plan):
-                self._more_rounds(plan._replace(rounds=1, diagonal=self.spec.head.metric == "diagonal"))
+                diagonal = self.spec.head.metric == "diagonal"
+                self._more_rounds(plan._replace(rounds=1, diagonal=diagonal, taught=self.round))
 
     @property
     def _may_shape(self) -> bool:
@@ -212,7 +223,7 @@ class NetworkSearch(Candidates):
         """Neurons of a distance on the input, then other lengths and the other kind as long as that helps."""
         head = self.spec.head
         kernels = [name for name in options(head.activation, KERNELS) if name in KERNELS]
-        if head.kind != "shln" or head.anchors not in (None, "radial") or not kernels or self.halves is None:
+        if head.kind != "shln" or head.anchors not in (None, "radial") or not kernels:
             return
         plan = self.spec.plan(kinds[0], 0, "shln")._replace(neurons="radial", activation=kernels[0])
         length = options(head.length, LENGTHS[1:2])[0]
@@ -240,6 +251,10 @@ class NetworkSearch(Candidates):
         for rows in (self.directed(0), self.radial()):
             if self.near(rows, WORTH_SHAPING) or (rows and self.spec.head.metric is not None):
                 self._metrics(best_of(rows))
+            whole = [row for row in rows if row["plan"].input_scaling != "pieces"]
+            if len(whole) < len(rows) and self.near(whole, WORTH_SHAPING):  # a metric may do what ramps do
+                diagonal = self.spec.head.metric == "diagonal"
+                self._more_rounds(best_of(whole)._replace(rounds=1, diagonal=diagonal))
 
     def _metrics(self, plan: Plan) -> None:
         """Full and diagonal, of either power, then more rounds of the best. Of few rows, whose choice is noise, two."""

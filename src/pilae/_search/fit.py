@@ -56,6 +56,12 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     scalings, halves = Scalings(survey), None
     if spec.searching or spec.shaping or spec.anchors == "spread":  # what is found can be given: the same anchors
         halves = halves_of(survey.scored, survey.distinct, spec.seed)
+    if halves is None and spec.head.metric in ("labels", "diagonal"):
+        raise ValueError(
+            f"SHLN(metric={spec.head.metric!r}) learns from one half of the rows and is judged by the other, and of "
+            f"{survey.distinct} distinct rows too few are in a class of at least four: give more rows, or use "
+            "metric='inputs'."
+        )
     if spec.searching or spec.shaping:
         search = NetworkSearch(spec, Sampled(rows, survey, halves, scalings), merits)
         choice = search.run() if spec.searching else search.run_with(_given_plan(spec, survey))

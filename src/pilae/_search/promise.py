@@ -73,10 +73,13 @@ def kept(
     for row in _others(table, choice.plan):
         other = alternative(row)
         layers = builder.grow(other.plan)
-        another = builder.head(layers, other.plan, None, {}, other.near, other.shape)
+        try:
+            another = builder.head(layers, other.plan, None, {}, other.near, other.shape)
+        except np.linalg.LinAlgError:  # numbers beyond the dtype's range
+            continue
         assert isinstance(another, LinearHead)
         tried.append(_judged(builder, other, layers, another))
-    best = min(tried, key=lambda each: each.error)
+    best = min(tried, key=lambda each: each.error if math.isfinite(each.error) else math.inf)
     _note(table, tried, best, builder.rows.n)
     if broken and many and best is not whole:
         warn(
@@ -86,7 +89,7 @@ def kept(
         )
     if best.choice.plan.rounds:
         _forget_shaping(builder, best.head)
-    return best.choice._replace(table=table), best.grower, best.head
+    return best.choice._replace(table=table, optimism=choice.optimism), best.grower, best.head
 
 
 def _judging(builder: Builder) -> np.ndarray:
@@ -143,5 +146,5 @@ def _others(table: list[Row], plan: Plan) -> list[Row]:
     for row in last:
         if len(found) < MORE - 1 and all(family(plan_of(row)) != family(plan_of(each)) for each in found):
             found.append(row)
-    plain = [row for row in rows if row["head"] == "ridge" and row not in found]
+    plain = [row for row in rows if row["head"] == "ridge" and plan_of(row) not in map(plan_of, found)]
     return found + sorted(plain, key=loss_of)[:1]

@@ -58,7 +58,8 @@ class Trial(Builder):
         self._fitted: dict[Plan, LinearHead] = {}
         self._outer: dict[Plan, Array] = {}
         self._shapes: dict[Plan, Shape] = {}
-        self._shaping_rows: np.ndarray | None = None
+        self._shaping: tuple[np.ndarray, np.ndarray] | None = None
+        """Rows of the half that shapes, and their keys."""
 
     def _width(self, size: Round) -> int:
         return max(1, min(size.width, self.survey.distinct // 3, self.shaping - 1))
@@ -129,28 +130,30 @@ class Trial(Builder):
             assert head.hidden is not None
             assert self.halves is not None
             rows = self.input(self.grown(plan.input_scaling, plan.depth), plan).rows
-            if self._shaping_rows is None:
+            if self._shaping is None:
                 keys = row_keys(self.rows.whole().X, self.spec.seed)
                 order = np.argsort(keys, kind="stable")  # the first of them are a sample, in whatever order they came
-                self._shaping_rows = order[self.halves.has(keys[order])]
-            at = self._shaping_rows
+                at = order[self.halves.has(keys[order])]
+                self._shaping = at, keys[at]
+            at, keys = self._shaping
             weight, unit = (None if part is None else part[at] for part in (rows.weight, rows.unit))
             half = rows.take(at, weight, unit)
-            self._outer[plan] = learn(half, head.hidden, head.output.ridge, full=rows.d <= FULL_COLUMNS)
+            self._outer[plan] = learn(half, head.hidden, head.output.ridge, keys, full=rows.d <= FULL_COLUMNS)
         return self._outer[plan]
 
 
 def before(plan: Plan) -> Plan:
     """The candidate whose fit teaches the metric of this one."""
     below = plan._replace(rounds=plan.rounds - 1)
-    return below if below.rounds else below._replace(power=Plan().power, diagonal=Plan().diagonal)
+    return below if below.rounds else below._replace(power=Plan().power, diagonal=Plan().diagonal, taught=Plan().taught)
 
 
 def sampled(spec: Spec, whole: Sampled, size: Round) -> Sampled:
     """Rows for a round of candidates, and what a first pass finds of them."""
     rows, survey, halves, _ = whole
-    if rows.in_memory and survey.distinct <= 1.2 * size.rows:
-        return whole  # what is known of these rows is known already
+    if survey.distinct <= min(1.2 * size.rows, survey.scored.n):
+        # what is known of these rows is known already; a stream's are all in the sample, each with its weight
+        return whole if rows.in_memory else whole._replace(rows=survey.scored)
     sample = survey.searched if size.rows > survey.scored.n else survey.scored.first(size.rows)
     # of the scored rows one half chooses, and of the anchors one half shapes
     double = 1 if halves is None else 2
