@@ -299,6 +299,7 @@ def test_odd_parameters_and_shapes():
     )  # judged as numbers, without a warning
 
 
+@pytest.mark.slow  # tests/torture/load.py looks at memory every time
 def test_memory_does_not_grow_with_patches_or_depth():
     X = np.random.default_rng(0).integers(0, 255, (400, 40, 40)).astype(np.uint8)
     for options in ({"patch": 9, "filters": 1}, {"depth": 2, "filters": 2}):

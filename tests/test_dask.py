@@ -185,6 +185,7 @@ def slow(block):
     return block
 
 
+@pytest.mark.slow  # tests/torture does it every time
 def test_a_worker_killed_in_the_middle_of_a_fit(client):
     A = da.from_array(X, chunks=(60, 6)).map_blocks(slow, dtype=X.dtype)
     b = da.from_array(LABELS, chunks=60)

@@ -455,6 +455,7 @@ def test_a_network_that_falls_apart_on_all_rows_is_replaced(monkeypatch):
         (SHLN(anchors="pairs", activation="gauss"), "functions of a distance"),
         (SHLN(anchors="radial", activation="relu"), "functions of a distance"),
         (SHLN(length=0), "a number above 0"),
+        (SHLN(length=2, anchors="rows"), "that of radial neurons"),
         (SHLN(metric="full"), "'inputs', 'labels'"),
     ],
 )

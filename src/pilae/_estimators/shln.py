@@ -74,6 +74,8 @@ class SHLN(BaseEstimator):
                 f"activation={self.activation!r} does not go with anchors={self.anchors!r}: 'laplace' and 'gauss' are "
                 "functions of a distance, and those of anchors='radial'."
             )
+        if self.length != "auto" and (self.anchors in ("rows", "pairs") or self.activation not in ("auto", *KERNELS)):
+            raise ValueError("'length' is that of radial neurons: use anchors='radial', or leave length='auto'.")
         return HeadSpec(
             "shln",
             width=None if isinstance(self.width, str) else int(self.width),
