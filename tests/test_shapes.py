@@ -25,10 +25,9 @@ from pilae._network.structure import Plan
 RNG = np.random.default_rng(0)
 X, Y = blobs(200)
 CENTRED = X - X.mean(0)
-Z = np.eye(3)[Y]
 
 
-def hidden(width, root=None, **plan):
+def hidden(width, **plan):
     gram = PrimalGram(CENTRED.T @ CENTRED, len(X))
     return fit_hidden(Rows(CENTRED, NUMPY), None, gram, CENTRED[:60], width, Plan(**plan), 0)
 

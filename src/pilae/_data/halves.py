@@ -6,7 +6,7 @@ half whatever their targets are, and the anchors (the rows of smallest key) are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,9 +59,7 @@ class Halves:
 
 def judging_rows(scored: Rows, halves: Halves) -> Rows:
     """Of scored rows, those that did not shape."""
-    at = np.flatnonzero(~halves.shapes(scored.whole().X))
-    weight, unit = (None if part is None else part[at] for part in (scored.weight, scored.unit))
-    return replace(scored.take(at, weight, unit), numbers=at if scored.numbers is None else scored.numbers[at])
+    return scored.subset(np.flatnonzero(~halves.shapes(scored.whole().X)))
 
 
 def halves_of(sample: Rows, distinct: int, seed: int) -> Halves | None:

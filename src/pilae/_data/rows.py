@@ -228,6 +228,11 @@ class Rows:
             passes=0,
         )
 
+    def subset(self, rows: np.ndarray) -> Rows:
+        """These rows as they are, weights and all."""
+        taken = self.take(rows, at(self.weight, rows), at(self.unit, rows))
+        return taken if self.numbers is None else replace(taken, numbers=self.numbers[rows])
+
     def samples(self, choices: list[Choice]) -> list[Rows]:
         """What `take` gives for each choice."""
         return [self.take(*choice) for choice in choices]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, contiguous, namespace
+from .._arrays import Array, contiguous
 from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._engine.activations import neurons
 from .._engine.linalg import Gram
 from .._engine.scaling import Scaling, reciprocal
 from .metric import NO_SHAPE, Shape
-from .radial import Radial, under, unit_length
+from .radial import Neurons, Radial, under, unit_length
 from .structure import Plan
 
 LEAST_SPREAD = 0.1
@@ -22,7 +22,7 @@ LEAST_SPREAD = 0.1
 
 @saveable
 @dataclass
-class Hidden:
+class Hidden(Neurons):
     """The SHLN's hidden layer: f((x - mean) / scale W + b), each neuron centred and scaled on its own.
 
     Where `scaling` is None, that is part of W and b.
@@ -36,30 +36,16 @@ class Hidden:
     activation: str
     direct: bool = False
 
-    def __call__(self, X: Array) -> Array:
-        if self.scaling is not None:
-            X = self.scaling(X)
-        H = neurons(self.activation, X, self.weights, self.bias)
-        return namespace(H).concat([X, H], axis=1) if self.direct else H
+    def responses(self, X: Array) -> Array:
+        return neurons(self.activation, X, self.weights, self.bias)
 
     @property
     def width(self) -> int:
-        """Neurons."""
         return int(self.bias.shape[0])
 
     @property
     def inputs(self) -> int:
-        """Columns that the neurons see."""
         return int(self.weights.shape[0])
-
-    @property
-    def links(self) -> int:
-        """Columns that come before the neurons."""
-        return self.inputs if self.direct else 0
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.links
 
     def least_spread(self, weight: float) -> float:
         """Neurons that vary less are not stretched to unit variance (see `standardised`)."""

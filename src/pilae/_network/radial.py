@@ -30,9 +30,45 @@ SINGLE_ROWS = 3.0
 """A neuron is not stretched as if its variance came from fewer rows than this: one row alone would be a column."""
 
 
+class Neurons:
+    """What hidden layers share: the input is scaled, and with `direct` stands before the neurons."""
+
+    scaling: Scaling | None
+    direct: bool
+
+    def responses(self, X: Array) -> Array:
+        """Of the neurons to scaled rows."""
+        raise NotImplementedError
+
+    def __call__(self, X: Array) -> Array:
+        if self.scaling is not None:
+            X = self.scaling(X)
+        H = self.responses(X)
+        return namespace(H).concat([X, H], axis=1) if self.direct else H
+
+    @property
+    def width(self) -> int:
+        """Neurons."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> int:
+        """Columns that the neurons see."""
+        raise NotImplementedError
+
+    @property
+    def links(self) -> int:
+        """Columns that come before the neurons."""
+        return self.inputs if self.direct else 0
+
+    @property
+    def columns(self) -> int:
+        return self.width + self.links
+
+
 @saveable
 @dataclass
-class Radial:
+class Radial(Neurons):
     """The SHLN's hidden layer of distances r = |(x - a) R| to anchors a under a metric R R'.
 
     "laplace" is exp(-r / L), "gauss" exp(-(r / L)^2). With `direct` the scaled input stands before the neurons.
@@ -47,14 +83,7 @@ class Radial:
     activation: str
     direct: bool = False
 
-    def __call__(self, X: Array) -> Array:
-        if self.scaling is not None:
-            X = self.scaling(X)
-        H = self.responses(X)
-        return namespace(H).concat([X, H], axis=1) if self.direct else H
-
     def responses(self, X: Array) -> Array:
-        """Of scaled rows."""
         xp = namespace(X)
         T = under(xp.astype(X, xp.float64, copy=False), self.root)
         return _responses(T, self.anchors, self.length, self.activation == "gauss", X.dtype)
@@ -70,22 +99,11 @@ class Radial:
 
     @property
     def width(self) -> int:
-        """Neurons."""
         return int(self.anchors.shape[0])
 
     @property
     def inputs(self) -> int:
-        """Columns that the neurons see."""
         return int(self.anchors.shape[1] if self.root is None else self.root.shape[0])
-
-    @property
-    def links(self) -> int:
-        """Columns that come before the neurons."""
-        return self.inputs if self.direct else 0
-
-    @property
-    def columns(self) -> int:
-        return self.width + self.links
 
     def least_spread(self, weight: float) -> float:
         """Neurons that vary less are not stretched to unit variance (see `standardised`)."""

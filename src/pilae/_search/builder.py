@@ -162,14 +162,14 @@ class Builder:
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
             strict=self.halves is not None and (self.hold or plan.rounds > 0),
         )
-        scored_keys, anchor_keys = self._keys
+        scored_keys, anchor_keys = self.keys
         shaped = np.isin(scored_keys, anchor_keys[: width + 1])
         if self.halves is not None and output_spec.strict:
             shaped |= self.halves.has(scored_keys)
         return fit_output(head_input, hidden, shaped, output_spec)
 
     @cached_property
-    def _keys(self) -> tuple[np.ndarray, np.ndarray]:
+    def keys(self) -> tuple[np.ndarray, np.ndarray]:
         """Of scored rows and anchors: a row that is a neuron is one by value, equal rows with other targets too."""
         seed = self.spec.seed
         return row_keys(self.survey.scored.whole().X, seed), row_keys(self.survey.anchors, seed)

@@ -153,10 +153,8 @@ class Candidates(Search[Plan]):
         lowest = min(map(loss_of, rows), default=0.0)
         rows = [row for row in rows if row["loss"] <= lowest * (GAIN if row["plan"].head == "shln" else LITTLE_GAIN)]
         for row in sorted(rows, key=loss_of):
-            if (
-                len(chosen) < count
-                and sum(family(each["plan"]) == family(row["plan"]) for each in chosen) < of_a_family
-            ):
+            relatives = [each for each in chosen if family(each["plan"]) == family(row["plan"])]
+            if len(chosen) < count and len(relatives) < of_a_family:
                 chosen.append(row)
         return sorted(chosen, key=self.table.index)  # of ties the simpler one wins, which came first
 

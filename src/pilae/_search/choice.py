@@ -100,7 +100,7 @@ class NetworkSearch(Candidates):
 
     def may_win(self, plan: Plan) -> bool:
         """A metric that was asked for is not left out."""
-        return self.spec.head.metric in (None, "inputs") or plan.rounds > 0
+        return not self.spec.head.shaped or plan.rounds > 0
 
     def _first_round(self) -> None:
         kinds = self._scalings()
@@ -249,7 +249,7 @@ class NetworkSearch(Candidates):
         if not self._may_shape:
             return
         for rows in (self.directed(0), self.radial()):
-            if self.near(rows, WORTH_SHAPING) or (rows and self.spec.head.metric is not None):
+            if self.near(rows, WORTH_SHAPING) or (rows and self.spec.head.shaped):
                 self._metrics(best_of(rows))
             whole = [row for row in rows if row["plan"].input_scaling != "pieces"]
             if len(whole) < len(rows) and self.near(whole, WORTH_SHAPING):  # a metric may do what ramps do

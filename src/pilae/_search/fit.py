@@ -56,7 +56,7 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     scalings, halves = Scalings(survey), None
     if spec.searching or spec.shaping or spec.anchors == "spread":  # what is found can be given: the same anchors
         halves = halves_of(survey.scored, survey.distinct, spec.seed)
-    if halves is None and spec.head.metric in ("labels", "diagonal"):
+    if halves is None and spec.head.shaped:
         raise ValueError(
             f"SHLN(metric={spec.head.metric!r}) learns from one half of the rows and is judged by the other, and of "
             f"{survey.distinct} distinct rows too few are in a class of at least four: give more rows, or use "

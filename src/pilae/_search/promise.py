@@ -94,7 +94,7 @@ def kept(
 
 def _judging(builder: Builder) -> np.ndarray:
     """Which scored rows judge: those of the half that did not shape, whatever this head is."""
-    keys, _ = builder._keys
+    keys, _ = builder.keys
     return np.ones(len(keys), bool) if builder.halves is None else ~builder.halves.has(keys)
 
 

@@ -38,6 +38,11 @@ class HeadSpec:
     estimator: BaseEstimator | None = None
 
     @property
+    def shaped(self) -> bool:
+        """Whether a metric from labels was asked for."""
+        return self.metric in ("labels", "diagonal")
+
+    @property
     def linear(self) -> bool:
         """Whether it is a sum over rows."""
         return self.kind in ("shln", "ridge")
@@ -82,7 +87,7 @@ class Spec:
     @property
     def shaping(self) -> bool:
         """Whether labels are asked for a metric although nothing else is searched."""
-        return not self.searching and self.head.metric in ("labels", "diagonal")
+        return not self.searching and self.head.shaped
 
     @property
     def searching(self) -> bool:

@@ -14,7 +14,7 @@ from .._engine.scores import Scored
 from .._network.gradients import learn
 from .._network.growth import Grower, Scalings
 from .._network.head import LinearHead
-from .._network.metric import FULL_COLUMNS, Shape, metric_of
+from .._network.metric import FULL_COLUMNS, NO_SHAPE, Shape, metric_of
 from .._network.radial import unit_length
 from .._network.structure import Plan
 from .._network.survey import Survey, SurveySpec, survey_rows
@@ -78,12 +78,11 @@ class Trial(Builder):
     def _scored(self, count: int) -> Rows:
         """Rows of the half that judges first, then some that are neurons."""
         assert self.halves is not None
-        scored, (keys, anchors) = self.survey.scored, self._keys
+        scored, (keys, anchors) = self.survey.scored, self.keys
         neurons = np.isin(keys, anchors[: self.width])
         at = np.concatenate([np.flatnonzero(~self.halves.has(keys))[:count], np.flatnonzero(neurons)[:NEURONS_SCORED]])
-        del self._keys  # those of the rows before
-        weight, unit = (None if part is None else part[at] for part in (scored.weight, scored.unit))
-        return scored.take(at, weight, unit)
+        del self.keys  # those of the rows before
+        return scored.subset(at)
 
     def grown(self, scaling: str, depth: int) -> Grower:
         """So many layers on this scaling of the input."""
@@ -112,7 +111,7 @@ class Trial(Builder):
     def shape(self, plan: Plan) -> Shape:
         """What labels and anchors say of its neurons: a metric, a unit of length."""
         if plan.head != "shln" or (plan.rounds == 0 and plan.neurons != "radial"):
-            return Shape()
+            return NO_SHAPE
         if plan not in self._shapes:
             anchors = self.input(self.grown(plan.input_scaling, plan.depth), plan).anchors[: self.shaping, :]
             metric = None
@@ -136,9 +135,9 @@ class Trial(Builder):
                 at = order[self.halves.has(keys[order])]
                 self._shaping = at, keys[at]
             at, keys = self._shaping
-            weight, unit = (None if part is None else part[at] for part in (rows.weight, rows.unit))
-            half = rows.take(at, weight, unit)
-            self._outer[plan] = learn(half, head.hidden, head.output.ridge, keys, full=rows.d <= FULL_COLUMNS)
+            self._outer[plan] = learn(
+                rows.subset(at), head.hidden, head.output.ridge, keys, full=rows.d <= FULL_COLUMNS
+            )
         return self._outer[plan]
 
 
