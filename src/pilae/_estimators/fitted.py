@@ -138,6 +138,7 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
+        self.targets.check_shapes()
         if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
             raise TypeError("halves and optimism are not what they are called")
         if self.halves is not None:

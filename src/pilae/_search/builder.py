@@ -14,6 +14,7 @@ from .._data.rows import Rows
 from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
+from .._engine.scores import Scored
 from .._network.fit_output import HeadInput, OutputSpec, fit_output
 from .._network.growth import Grower, Scalings, input_gram, primal_gram
 from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
@@ -173,6 +174,17 @@ class Builder:
         """Of scored rows and anchors: a row that is a neuron is one by value, equal rows with other targets too."""
         seed = self.spec.seed
         return row_keys(self.survey.scored.whole().X, seed), row_keys(self.survey.anchors, seed)
+
+    def judging(self, head: LinearHead) -> Scored:
+        """Results of the rows that judge."""
+        loo, at = head.residuals(), self.judges
+        return loo if len(at) != len(loo.weight) else Scored(*(column[at] for column in loo))  # or only they are there
+
+    @property
+    def judges(self) -> np.ndarray:
+        """Which scored rows judge: those of the half that did not shape, whatever a head is."""
+        keys, _ = self.keys
+        return np.ones(len(keys), bool) if self.halves is None else ~self.halves.has(keys)
 
     def input(self, grower: Grower, plan: Plan) -> NeuronInput:
         """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only
