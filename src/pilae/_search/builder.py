@@ -21,7 +21,7 @@ from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head,
 from .._network.metric import NO_SHAPE, Shape
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
-from .._network.structure import Plan, formula_width, widest_head, width_limit
+from .._network.structure import Plan, formula_width, widest_head
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
 
@@ -138,9 +138,7 @@ class Builder:
             rank, n_rows = input_gram(self.survey, self.rows, None).rank, self.survey.distinct
             width = formula_width(rank, n_rows, available)
         else:
-            width = head.width or max(
-                1, min(widest_head(self.survey.distinct, width_limit(self.rows.space)), available)
-            )
+            width = head.width or max(1, min(widest_head(self.survey.distinct, self.rows.space), available))
         if width > available:  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
         return self.linear(grower, plan, width, near, shape)
