@@ -17,7 +17,7 @@ FIRST_ROUND = Round(rows=2000, scored=600, width=160)
 MIDDLE_ROUND = Round(rows=4000, scored=900, width=400)
 """The best few again."""
 
-LAST_ROUND = Round(rows=15_000, scored=1500, width=2000)
+LAST_ROUND = Round(rows=15_000, scored=3000, width=2000)
 """The best of these, wider still: narrow layers favour depth and plain columns."""
 
 FEW_COLUMNS = 100
