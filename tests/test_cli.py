@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 import pilae
 from helpers import close, rounding
 from pilae import cli
-from pilae._tables import encoder, files
+from pilae._tables import files, frames
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,15 @@ def run(*arguments):
 def prices(folder):
     out = folder / "prices.pilae"
     code = run(
-        "fit", folder / "houses.csv", "--target", "price", "-o", out, "--columns", "size,town,built,garden", "--quiet"
+        "fit",
+        folder / "houses.csv",
+        "--target",
+        "price",
+        "-o",
+        out,
+        "--columns",
+        "size,town,built,garden",
+        *("--quiet", "--statistics"),
     )
     assert code == 0
     return out
@@ -172,7 +180,7 @@ def test_export_says_what_it_covers(folder, kinds, tmp_path, capsys):
         (["fit", "{houses}", "--target", "price", "-o", "{out}", "--holdout", "2"], "--holdout must be"),
         (["fit", "{readme}", "--target", "price", "-o", "{out}"], "is not a table this reads"),
         (["predict", "{houses}", "{houses}"], "is not a model that pilae has saved"),
-        (["predict", "{prices}", "{bad}"], "lacks the column 'size'"),
+        (["predict", "{prices}", "{bad}"], "lacks the columns 'size', 'town'"),
         (["predict", "{prices}", "{text}"], "text.csv holds numbers, but row 1 has 'large'"),
         (["predict", "{prices}", "{houses}", "--proba"], "--proba is for classes"),
         (["predict", "{kinds}", "{houses}", "--interval", "0.9"], "--interval is for numbers"),
@@ -206,6 +214,27 @@ def test_the_program_is_installed_and_helps():
     assert wrong.returncode == 2
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fit", "--help"]])
+def test_help_needs_nothing_else(arguments):
+    code = (
+        "import sys; from pilae import cli\ntry: cli.main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print([name for name in ('numpy', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_table_is_fitted_and_predicted_without_skrub_and_skops(folder, prices):
+    code = (
+        "import sys; from pilae import cli; cli.main(sys.argv[1:]); "
+        "print([name for name in ('skrub', 'skops', 'matplotlib', 'onnx') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "predict", prices, folder / "new.csv"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_demo_writes_a_report(tmp_path, capsys):
     assert run("demo", "-o", tmp_path / "demo.html", "--json") == 0
     assert json.loads(capsys.readouterr().out)["test"] > 0.95
@@ -213,7 +242,7 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
 
 
 def test_what_a_target_means():
-    task = encoder.task_of
+    task = frames.task_of
     assert task(pd.Series(["a", "b"])) == "classification"
     assert task(pd.Series([True, False])) == "classification"
     assert task(pd.Series([0, 1] * 50)) == "classification"
@@ -293,7 +322,7 @@ def test_times_with_zones(tmp_path, capsys):
     frame.drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
     assert run("predict", tmp_path / "t.pilae", tmp_path / "new.csv", "-o", tmp_path / "csv.csv") == 0
     capsys.readouterr()
-    assert fitted(tmp_path / "t.parquet", capsys)["leave_one_out"] > 0.95
+    assert fitted(tmp_path / "t.parquet", capsys, "--statistics")["leave_one_out"] > 0.95
     assert run("predict", tmp_path / "t.pilae", tmp_path / "t.parquet", "-o", tmp_path / "parquet.csv") == 0
     a, b = (pd.read_csv(tmp_path / f"{name}.csv")["y"] for name in ("csv", "parquet"))
     close(a, b, **rounding(pilae.load(tmp_path / "t.pilae")["model"]))

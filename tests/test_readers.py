@@ -16,7 +16,8 @@ from helpers import close
 from pilae import cli
 from pilae._tables import cells, errors, files
 from pilae._tables.cells import Cells
-from pilae._tables.encoder import Encoder
+from pilae._tables.columns import NumberColumns
+from pilae._tables.encoder import TableEncoder
 from pilae._tables.errors import TableError
 
 
@@ -91,7 +92,7 @@ def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):
     path = tmp_path / "t.csv"
     fitted = rows_of(path, text, target="y")
     assert fitted["town"].isna().sum() == 20
-    encoder = Encoder(["x", "town"], ["x"], "y", "classification")
+    encoder = TableEncoder(["x", "town"], "y", "classification", numbers=NumberColumns(["x"]))
     for options in ({"target": "y"}, {}):
         again = pd.concat(list(files.TableFile(str(path), encoder=encoder, **options).pieces()))
         assert again["town"].isna().sum() == 20

@@ -17,7 +17,7 @@ from .._base.extras import extra
 from .._data.keys import mix
 from .arff import read_arff
 from .cells import Cells
-from .encoder import SAMPLE_ROWS, Encoder
+from .encoder import SAMPLE_ROWS, TableEncoder
 from .errors import Decompressed, TableError, reason, shortened
 from .frames import Frame, is_numeric
 from .npz import read_npz
@@ -52,12 +52,17 @@ class TableFile:
         "-" is CSV on standard input.
     target : str, optional
         A column of classes, in which words like "None" and "NA" are classes too.
-    encoder : Encoder, optional
+    encoder : TableEncoder, optional
         What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
     """
 
     def __init__(
-        self, path: str, written: Format | None = None, *, target: str | None = None, encoder: Encoder | None = None
+        self,
+        path: str,
+        written: Format | None = None,
+        *,
+        target: str | None = None,
+        encoder: TableEncoder | None = None,
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
         self.format, self.target, self.encoder = written or Format(), target, encoder
@@ -278,7 +283,7 @@ class Counted:
 
 
 def encoded(
-    table: TableFile, encoder: Encoder, share: float, keep: str, counted: Counted | None = None
+    table: TableFile, encoder: TableEncoder, share: float, keep: str, counted: Counted | None = None
 ) -> Iterator[Part]:
     """Every piece of the table: `keep` says whether of the rows to "train" on, of those to "test" on, or "all"."""
     start = 0

@@ -1,12 +1,8 @@
 """What can be typed: every command with its arguments."""
 
 import argparse
+from importlib import import_module
 from typing import Any
-
-from .. import save
-from .fit import fit
-from .report import demo, report
-from .use import evaluate, export, info, predict
 
 EXAMPLES = """examples:
   pilae demo
@@ -47,7 +43,7 @@ FIT = [
     Argument("--holdout", type=float, default=0.1, metavar="SHARE", help="rows to test on (default 0.1)"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
     Argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)"),
-    Argument("--no-statistics", action="store_true", help="leave out what Python's partial_fit needs: a smaller file"),
+    Argument("--statistics", action="store_true", help="keep what Python's partial_fit needs: a larger file"),
     Argument("--quiet", action="store_true", help="no progress on standard error"),
 ]
 
@@ -74,27 +70,32 @@ EXPORT = [
 DEMO = [Argument("-o", "--output", default="pilae-demo.html", help="the file for the report")]
 
 COMMANDS = {
-    "fit": (fit, "train a model on a table", "data.csv --target y -o model.pilae", FIT),
-    "predict": (predict, "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
-    "evaluate": (evaluate, "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
-    "report": (report, "report on a model", "model.pilae new.csv -o report.html", REPORT),
-    "export": (export, "write the network for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
-    "info": (info, "say what a model file holds", "model.pilae", [ANY_MODEL]),
-    "demo": (demo, "train on built-in data and write a report", "", DEMO),
+    "fit": (".fit", "train a model on a table", "data.csv --target y -o model.pilae", FIT),
+    "predict": (".use", "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
+    "evaluate": (".use", "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
+    "report": (".report", "report on a model", "model.pilae new.csv -o report.html", REPORT),
+    "export": (".use", "write the network for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
+    "info": (".use", "say what a model file holds", "model.pilae", [ANY_MODEL]),
+    "demo": (".report", "train on built-in data and write a report", "", DEMO),
 }
-"""Of each command what runs it, what it does, an example and its arguments."""
+"""Of each command the module with the function that runs it, what it does, an example and its arguments."""
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command that was typed. Its module is imported here: asking for help needs none of scikit-learn."""
+    getattr(import_module(COMMANDS[options.command][0], __package__), options.command)(options)
 
 
 def make_parser() -> argparse.ArgumentParser:
+    version = import_module("..", __package__).__version__
     layout = argparse.RawDescriptionHelpFormatter
     words = "Networks without gradient descent, from a table to predictions."
     parser = argparse.ArgumentParser(prog="pilae", description=words, epilog=EXAMPLES, formatter_class=layout)
-    parser.add_argument("--version", action="version", version=f"pilae {save.versions()['pilae']}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
-    for name, (run, words, example, arguments) in COMMANDS.items():
+    parser.add_argument("--version", action="version", version=f"pilae {version}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command", dest="command")
+    for name, (_, words, example, arguments) in COMMANDS.items():
         epilog = f"example:\n  pilae {name} {example}".rstrip()
         command = commands.add_parser(name, help=words, description=words, epilog=epilog, formatter_class=layout)
-        command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         for argument in arguments:
             command.add_argument(*argument.names, **argument.settings)

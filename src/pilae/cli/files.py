@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from .. import save
 from .._base.files import whole_file
-from .._tables.encoder import Encoder
+from .._tables.encoder import TableEncoder
 from .._tables.files import Format, Part
 
 SCORES = {"classification": "accuracy", "regression": "R2"}
@@ -40,7 +40,7 @@ def csv_format(options: Namespace) -> Format:
     return Format(separator, options.encoding, options.decimal)
 
 
-def loaded(path: str) -> tuple[BaseEstimator, Encoder]:
+def loaded(path: str) -> tuple[BaseEstimator, TableEncoder]:
     """The model of a file, and what turns tables into its rows."""
     content = save.load_all(path)
     if "table" not in content:

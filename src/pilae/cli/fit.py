@@ -8,7 +8,7 @@ from .._base.progress import Progress
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
-from .._tables.encoder import SAMPLE_ROWS, Encoder
+from .._tables.encoder import SAMPLE_ROWS, TableEncoder
 from .._tables.files import Counted, TableFile, encoded, held_out
 from .files import SCORES, bytes_to, check_output, csv_format, joined, scored, tell
 from .report import REPORT_ROWS, check_report, write_report
@@ -40,13 +40,13 @@ def fit(options: Namespace) -> None:
     test = scored(model, encoder.task, tested)
     seconds = time.perf_counter() - start
     with bytes_to(options.output) as path:
-        save.save(model, path, statistics=not options.no_statistics, extra={"table": encoder})
+        save.save(model, path, statistics=options.statistics, extra={"table": encoder})
     if options.report:
         progress.stage("writing the report")
         tested = encoded(table, encoder, options.holdout, "test")
         part = joined(tested, enough_rows=REPORT_ROWS) if test["rows"] else None
         about = {"file": table.name, "rows": counted.rows or model.fit_stats_["rows"] + test["rows"]}
-        write_report(model, encoder, part, options.report, about, _code(options, table, encoder))
+        write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {
         "model": options.output,
@@ -63,18 +63,16 @@ def fit(options: Namespace) -> None:
     tell(options, result, _lines(result, options, encoder, model), options.output)
 
 
-def _encoder(table: TableFile, options: Namespace) -> Encoder:
+def _encoder(table: TableFile, options: Namespace) -> TableEncoder:
     """What the columns mean, from the first rows of the table."""
     sample = table.sample()
     rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
     columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
-    encoder = Encoder.fitted(sample, options.target, options.task, columns, rows, options.seed)
-    save.check_saveable(encoder, "table")  # before the work, not after
-    return encoder
+    return TableEncoder.fitted(sample, options.target, options.task, columns, rows)
 
 
-def _trained(table: TableFile, encoder: Encoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
+def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
     model, counted = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet), Counted()
     train = None
@@ -88,7 +86,7 @@ def _trained(table: TableFile, encoder: Encoder, options: Namespace, progress: P
     return model.fit(stream), Counted()
 
 
-def _lines(result: dict, options: Namespace, encoder: Encoder, model: Model) -> list[str]:
+def _lines(result: dict, options: Namespace, encoder: TableEncoder, model: Model) -> list[str]:
     score, held_out, size = result["score"], result["held_out"], f"{result['rows']:,} rows, {result['columns']} columns"
     first = f"{encoder.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
     if encoder.whole_target and options.task is None:
@@ -101,23 +99,12 @@ def _lines(result: dict, options: Namespace, encoder: Encoder, model: Model) -> 
     return [*lines, f"written: {options.output}" + (f", {options.report}" if options.report else "")]
 
 
-def _code(options: Namespace, table: TableFile, encoder: Encoder) -> str:
-    """Python that does what `pilae fit` did, up to the rows it held out."""
-    kind, seed = ESTIMATORS[encoder.task].__name__, options.seed
-    if table.kind not in ("csv", "parquet"):
-        return f"# the same file can be read back with\nimport pilae\n\nmodel = pilae.load({options.output!r})"
-    has_words = len(encoder.numeric) < len(encoder.columns)
-    skrub = "\nfrom skrub import StringEncoder, TableVectorizer" if has_words else ""
-    words = f"\n    TableVectorizer(high_cardinality=StringEncoder(random_state={seed}))," if has_words else ""
+def _code(options: Namespace, table: TableFile) -> str:
+    """Python that goes on from the file."""
+    rows = f"pd.read_{table.kind}({table.path!r})" if table.kind in ("csv", "parquet") else "..."
     return f"""import pandas as pd
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline{skrub}
+import pilae
 
-from pilae import {kind}
-
-table = pd.read_{table.kind}({table.path!r}).dropna(subset=[{encoder.target!r}])
-model = make_pipeline({words}
-    SimpleImputer(strategy="median", keep_empty_features=True),
-    {kind}(random_state={seed}),
-)
-model.fit(table[{encoder.columns!r}], table[{encoder.target!r}])  # all rows: `pilae fit` held some out"""
+model = pilae.load({options.output!r})  # a scikit-learn pipeline: "table" encodes columns, "model" is the network
+table = {rows}
+model.predict(table)"""

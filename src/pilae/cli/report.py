@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
-from .._tables.encoder import Encoder
+from .._tables.encoder import TableEncoder
 from .._tables.files import Counted, Part, TableFile, encoded
 from ..report import check_ending, make_report
 from .files import check_output, csv_format, joined, loaded, tell
@@ -43,13 +43,12 @@ def report(options: Namespace) -> None:
 
 
 def write_report(
-    model: BaseEstimator, encoder: Encoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
+    model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
 ) -> None:
     """A report on a model of a table; `about` says which file the table is, and how many rows it has."""
     title, table = encoder.target, None
     if about is not None:
-        kinds = ["numbers" if name in encoder.numeric else "text, dates or categories" for name in encoder.columns]
-        named = zip(encoder.columns, kinds, encoder.missing, strict=True)
+        named = zip(encoder.columns, encoder.kinds(), encoder.missing, strict=True)
         columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
         title, table = f"{title} of {Path(about['file']).name}", about | {"target": title, "columns": columns}
     X, y, numbers = part or (None, None, None)

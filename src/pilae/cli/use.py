@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import save
-from .._tables.encoder import Encoder
+from .._tables.encoder import TableEncoder
 from .._tables.files import Counted, TableFile, encoded
 from ..export import to_onnx
 from .files import SCORES, bytes_to, check_output, csv_format, loaded, scored, tell, text_to
@@ -47,7 +47,9 @@ def _check_predict(options: Namespace, task: str) -> None:
     check_output(options.output, options.table)
 
 
-def _predictions(model: BaseEstimator, encoder: Encoder, X: np.ndarray, options: Namespace) -> dict[str, np.ndarray]:
+def _predictions(
+    model: BaseEstimator, encoder: TableEncoder, X: np.ndarray, options: Namespace
+) -> dict[str, np.ndarray]:
     """Columns of predictions, by name."""
     columns = {encoder.target: model.predict(X)}
     if options.proba:
