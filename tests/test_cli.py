@@ -296,6 +296,59 @@ def test_encodings_and_decimals(tmp_path, capsys):
     assert fitted(commas, capsys, "--decimal", ",")["leave_one_out"] > 0.9
 
 
+def numbers(n=200, separator=",", decimal="."):
+    """A table of numbers, whose target is one too."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    rows = [f"{u:.3f}{separator}{v:.3f}" for u, v in zip(x, 3 * x + rng.normal(0, 0.1, n), strict=True)]
+    return f"x{separator}y\n" + "\n".join(rows).replace(".", decimal) + "\n"
+
+
+def test_decimal_commas_are_found(tmp_path, capsys):
+    """They used to make a classifier of as many classes as there are rows."""
+    points = fitted(wrote(tmp_path / "points.csv", numbers()), capsys)
+    commas = fitted(wrote(tmp_path / "commas.csv", numbers(separator=";", decimal=",")), capsys)
+    assert commas["task"] == "regression"
+    assert commas["leave_one_out"] == points["leave_one_out"]
+    assert commas["remarks"] == [f"{tmp_path / 'commas.csv'} is read with decimal commas (--decimal . says otherwise)."]
+    assert run("predict", tmp_path / "points.pilae", tmp_path / "points.csv") == 0
+    said = capsys.readouterr().out
+    assert run("predict", tmp_path / "points.pilae", tmp_path / "commas.csv") == 0
+    assert capsys.readouterr().out == said
+
+
+def test_a_target_of_numbers_with_a_word_in_it_says_where(tmp_path, capsys):
+    lines = numbers().splitlines()
+    lines[17] = "1.5,?"
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    for options in ([], ["--task", "regression"]):
+        assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", *options) == 1
+        error = capsys.readouterr().err
+        assert "row 17 has '?': mend it, or leave it empty to leave the row out" in error
+        assert ("--task classification takes all of them" in error) == (not options)
+
+
+def test_a_word_in_a_column_of_numbers_is_a_gap_and_said(tmp_path, capsys):
+    lines = numbers().splitlines()
+    lines[30] = "unknown,0.5"
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    found = fitted(path, capsys)
+    assert found["leave_one_out"] > 0.9
+    sentence = f"Column 'x' of {path} holds numbers, but row 30 has 'unknown': such words, in 1 row, are taken as gaps."
+    assert found["remarks"] == [sentence]
+    new = wrote(tmp_path / "new.csv", "x\nunknown\n\n1.5\n")
+    assert run("predict", tmp_path / "t.pilae", new) == 0
+    predicted = capsys.readouterr().out.splitlines()
+    model = pilae.load(tmp_path / "t.pilae")
+    again = model.predict(pd.DataFrame({"x": ["unknown", "1.5"]}))
+    close(again, np.array(predicted[1:], dtype=float), terms=200)
+    other = wrote(tmp_path / "other.csv", "x\n1.5\nnobody knows\n")
+    assert run("predict", tmp_path / "t.pilae", other) == 1
+    assert (
+        "other.csv holds numbers, but row 2 has 'nobody knows': mend it, or leave it empty" in capsys.readouterr().err
+    )
+
+
 def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
     path = wrote(tmp_path / "t.csv", table(separator=", "))
     assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2

@@ -1,5 +1,6 @@
 """Damaged and hostile tables: every row as it is written, or one sentence."""
 
+import csv
 import gzip
 import io
 import json
@@ -14,7 +15,7 @@ import pytest
 
 from helpers import close
 from pilae import cli
-from pilae._tables import cells, errors, files
+from pilae._tables import cells, delimited, errors, files, words
 from pilae._tables.cells import Cells
 from pilae._tables.columns import NumberColumns
 from pilae._tables.encoder import TableEncoder
@@ -35,7 +36,7 @@ def rows_of(path, data, **options):
     [
         ("a,b,y\n1,2,3\n4,5\n6,7,8\n", "row 2 has 2 cells, but the header names 3 columns"),
         ("a,b\n1\n2\n", "row 1 has 1 cells"),
-        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the header names 2 columns"),
+        ("a,b\n1,2\n3,4,5\n", "row 2 has 3 cells, but the header names 2 columns"),
         ("a,b\n1,2,3\n4,5,6\n", "row 1 has 3 cells, but the header names 2 columns"),
         ("a,b\n1,2,\n4,5,\n", "row 1 has 3 cells"),
         ("a,b\n1,2,3\n4\n", "row 1 has 3 cells"),  # as many cells as there should be, in all
@@ -56,17 +57,89 @@ def test_torn_csv_files_are_refused(tmp_path, text, sentence):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_quoted_cells_are_counted_over_any_blocks(size, newline):
+def test_quoted_cells_are_seen_over_any_blocks(size, newline, monkeypatch):
     """What lies between quotes is no separator, wherever a block ends."""
     lines = ['a,"b, c",d', '1,"x, ""y"", z",3', ' , "two', 'lines, here",', '5,6" pipe,7', '"","",""', "", "8,9,10"]
     text = newline.join(lines) + newline
     cells = Cells(io.StringIO(text, newline=""), ",", "t")
     assert cells.names == ["a", "b, c", "d"]
-    while cells.read(size):
-        pass
-    cells.check(5, lambda: io.StringIO(text, newline=""))
-    with pytest.raises(TableError, match="the header names 3 columns"):
-        cells.check(6, lambda: io.StringIO(text, newline=""))
+    monkeypatch.setattr(cells, "_file", Slowly(cells._file, size))
+    given = io.TextIOWrapper(io.BufferedReader(cells), encoding="utf-8", newline="").read()
+    rows = [row for row in csv.reader(io.StringIO(given, newline="")) if row]
+    two = f"two{newline}lines, here"
+    assert rows == [
+        ["1", 'x, "y", z', "3"],
+        [" ", two, ""],
+        ["5", '6" pipe', "7"],
+        ["", "", ""],
+        ["8", "9", "10"],
+    ]
+
+
+class Slowly:
+    """A text file that gives a few letters at a time."""
+
+    def __init__(self, file, size):
+        self.file, self.size = file, size
+
+    def read(self, _):
+        return self.file.read(self.size)
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers"),
+    [
+        (["1", "-2.5", "+3e2", ".5", "7.", None], ".", [1, -2.5, 300, 0.5, 7, np.nan]),
+        (["1,5", "+2", ",5", "1e-3"], ",", [1.5, 2, 0.5, 1e-3]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, decimal, numbers):
+    found = words.parsed(pa.array(cells), decimal)
+    np.testing.assert_array_equal(found.numbers, numbers)
+    assert not len(found.odd)
+
+
+@pytest.mark.parametrize("word", ["1_000", "0x1F", "1,5", "1 000", "12a", "١", "--1", "e5", "."])
+def test_words_that_python_would_take_for_numbers_or_nearly(word):
+    assert words.parsed(pa.array(["1", word]), ".").odd.tolist() == [1]
+
+
+def test_points_are_no_decimals_where_commas_are():
+    assert words.parsed(pa.array(["1,5", "1.234"]), ",").odd.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "decimal"),
+    [
+        ("a;b\n1,5;x\n2;y\n", ";", ","),
+        ("a;b\n1,5;2.5\n", ";", "."),
+        ("a;b\n1;x, y\n", ";", "."),
+        ("a,b\n1,5\n", ",", "."),
+        ('a;b\n"1,5";x\n', ";", ","),
+        ("a b\n1,5 2\n", r"\s+", ","),
+    ],
+)
+def test_decimal_points_are_found(text, separator, decimal):
+    assert delimited.decimal_of(text, separator) == decimal
+
+
+def test_few_words_among_numbers_are_gaps_and_many_are_not():
+    numbers = [str(k) for k in range(100)]
+    assert words.holds_numbers(words.parsed(pa.array([*numbers, "x", "y"]), "."))
+    assert not words.holds_numbers(words.parsed(pa.array([*numbers, "x", "y", "z"]), "."))
+    assert not words.holds_numbers(words.parsed(pa.array(["1", "x"]), "."))
+
+
+def test_files_are_read_in_blocks_of_any_size(tmp_path, monkeypatch):
+    text = "a,b\n" + "".join(f'{k},"row {k}\nand more, of it"\n' for k in range(500))
+    whole = rows_of(tmp_path / "t.csv", text)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "KEPT_BYTES", 0)
+    pd.testing.assert_frame_equal(rows_of(tmp_path / "t.csv", text), whole)
+    with pytest.raises(TableError, match="row 501 has 1 cells"):
+        rows_of(tmp_path / "t.csv", text + "1\n")
+    with pytest.raises(TableError, match="a line of more than 1,000 bytes"):
+        rows_of(tmp_path / "t.csv", text + "1," + "x" * 3000 + "\n")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
@@ -83,7 +156,7 @@ def test_columns_between_blanks(tmp_path, capsys):
     assert pd.concat(list(read.pieces())).to_numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
     path.write_text("a b y\n1 2 3\n4 5\n")
     with pytest.raises(TableError, match="row 2 has 2 cells"):
-        read.sample()
+        files.TableFile(str(path), files.Format(r"\s+")).sample()
 
 
 def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):

@@ -131,7 +131,7 @@ def scanned(path: Path, ending: str) -> None:
 
 def check_rows(data: bytes, table: files.TableFile, whole: pd.DataFrame) -> None:
     """Python's own CSV reader finds as many rows, each as long as the header."""
-    separator, encoding = table._dialect
+    separator, encoding, _ = table._csv.dialect
     text = io.StringIO(data.decode(encoding), newline="")
     rows = [row for row in csv.reader(text, delimiter=separator, skipinitialspace=True) if row and row != [""]]
     lengths = Counter(map(len, rows))

@@ -172,7 +172,7 @@ class DateColumn:
 
 
 def _date_parts(dates: Column) -> dict[str, np.ndarray]:
-    days = dates.astype("datetime64[us]").to_numpy().astype(np.int64) / 86_400e6
+    days = dates.to_numpy().astype("datetime64[s]").astype(np.int64) / 86_400  # finer units do not reach far enough
     time = dates.dt
     parts = {"days": days, "weekday": time.day_of_week, "hour": time.hour + time.minute / 60}
     parts |= {name: getattr(time, name) for name in ("year", "month", "day")}

@@ -35,6 +35,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """How many gaps the sample has in each column."""
     numbers: NumberColumns = field(default_factory=NumberColumns)
     others: list[Kind] = field(default_factory=list)
+    gap_words: dict[str, list[str]] = field(default_factory=dict)
+    """Words that are gaps in a column of numbers."""
 
     @classmethod
     def fitted(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
@@ -78,10 +80,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.others, (CategoryColumn, DateColumn, TextColumn)
         ):
             raise TypeError("no columns")
+        if not isinstance(self.gap_words, dict) or not all(
+            _is_list_of(words, str) for words in self.gap_words.values()
+        ):
+            raise TypeError("words that are gaps are text")
         self.numbers._check_loaded()
         for kind in self.others:
             kind._check_loaded()
-        if not {*self.numeric, *(kind.name for kind in self.others)} <= {*self.columns}:
+        named = {*self.numeric, *(kind.name for kind in self.others)}
+        if not named <= {*self.columns} or not {*self.gap_words} <= {*self.numeric}:
             raise ValueError("columns that are not there")
 
     def _check_has_columns(self, frame: Frame) -> None:
@@ -100,6 +107,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return numbers
 
     def _as_numbers(self, frame: Frame) -> Frame:
+        odd = {name: words for name, words in self.gap_words.items() if not is_numeric(frame[name])}
+        frame = frame.assign(**{name: frame[name].mask(frame[name].isin(words)) for name, words in odd.items()})
         try:
             return frame[self.numeric].astype("float64")
         except (ValueError, TypeError):

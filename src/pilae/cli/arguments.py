@@ -28,7 +28,7 @@ ANY_MODEL = Argument("model", help="what `pilae fit` or `model.save` wrote")
 HOW_WRITTEN = [
     Argument("--separator", help="between the columns of a CSV file (default: found from its first line)"),
     Argument("--encoding", help="of a CSV file (default: UTF-8, or UTF-16 where it is marked as that)"),
-    Argument("--decimal", default=".", help="the decimal point of a CSV file (default .)"),
+    Argument("--decimal", help="the decimal point of a CSV file (default: found from its first rows)"),
 ]
 
 EVALUATE = [MODEL, Argument("table", help="a table with the same columns; - is CSV on standard input"), *HOW_WRITTEN]

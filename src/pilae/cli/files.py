@@ -19,15 +19,16 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from .. import save
 from .._base.files import whole_file
+from .._tables.delimited import Format
 from .._tables.encoder import TableEncoder
-from .._tables.files import Format, Part
+from .._tables.files import Part
 
 SCORES = {"classification": "accuracy", "regression": "R2"}
 
 
 def csv_format(options: Namespace) -> Format:
     """How the options say that a CSV file is written."""
-    if len(options.decimal) != 1:
+    if options.decimal is not None and len(options.decimal) != 1:
         raise ValueError(f"--decimal must be one character, not {options.decimal!r}.")
     separator = {"\\t": "\t", " ": r"\s+"}.get(options.separator, options.separator)
     if separator not in (None, r"\s+") and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
@@ -35,7 +36,8 @@ def csv_format(options: Namespace) -> Format:
             f"--separator must be one ASCII character, and no quote or line end, not {options.separator!r} (a space "
             "is any number of spaces and tabs)."
         )
-    if options.decimal == separator or options.decimal.isalnum() or options.decimal in '+-" \t\r\n\0':
+    decimal = options.decimal or "."
+    if decimal == separator or decimal.isalnum() or decimal in '+-" \t\r\n\0':
         raise ValueError(f"--decimal {options.decimal!r} cannot be told from a digit, a separator or a quote.")
     return Format(separator, options.encoding, options.decimal)
 
@@ -79,6 +81,12 @@ def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, 
 
 
 # ---------------------------------------------------------------------------------------------------- writing
+
+
+def remark(sentences: Iterable[str]) -> None:
+    """Say what people should know, on standard error, beside the result."""
+    for sentence in sentences:
+        print(f"pilae: {sentence}", file=sys.stderr)
 
 
 def tell(options: Namespace, result: dict[str, Any], lines: list[str], output: str | None = None) -> None:

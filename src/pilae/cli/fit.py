@@ -10,7 +10,7 @@ from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
 from .._tables.encoder import SAMPLE_ROWS, TableEncoder
 from .._tables.files import Counted, TableFile, encoded, held_out
-from .files import SCORES, bytes_to, check_output, csv_format, joined, scored, tell
+from .files import SCORES, bytes_to, check_output, csv_format, joined, remark, scored, tell
 from .report import REPORT_ROWS, check_report, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
@@ -32,8 +32,10 @@ def fit(options: Namespace) -> None:
     if options.report is not None:
         check_report(options.report, options.table)
     progress, start = Progress(not options.quiet), time.perf_counter()
-    table = TableFile(options.table, csv_format(options), target=options.target)
+    table = TableFile(options.table, csv_format(options), target=options.target, task=options.task)
     encoder = _encoder(table, options)
+    remarks = table.remarks
+    remark(remarks)
     model, counted = _trained(table, encoder, options, progress)
     progress.stage("scoring held-out rows")
     tested = encoded(table, encoder, options.holdout, "test") if options.holdout else ()
@@ -59,6 +61,7 @@ def fit(options: Namespace) -> None:
         "rows_without_target": counted.without_target,
         "score": SCORES[encoder.task],
         "seconds": seconds,
+        "remarks": remarks,
     }
     tell(options, result, _lines(result, options, encoder, model), options.output)
 
@@ -69,7 +72,9 @@ def _encoder(table: TableFile, options: Namespace) -> TableEncoder:
     rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
     columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
-    return TableEncoder.fitted(sample, options.target, options.task, columns, rows)
+    encoder = TableEncoder.fitted(sample, options.target, options.task, columns, rows)
+    encoder.gap_words = {name: words for name, words in table.gap_words.items() if name in set(encoder.numeric)}
+    return encoder
 
 
 def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:

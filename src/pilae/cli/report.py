@@ -13,7 +13,7 @@ from .._estimators.classifier import PILAEClassifier
 from .._tables.encoder import TableEncoder
 from .._tables.files import Counted, Part, TableFile, encoded
 from ..report import check_ending, make_report
-from .files import check_output, csv_format, joined, loaded, tell
+from .files import check_output, csv_format, joined, loaded, remark, tell
 
 REPORT_ROWS = 20_000
 """As many as a report needs."""
@@ -37,6 +37,7 @@ def report(options: Namespace) -> None:
         table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
         part = joined(encoded(table, encoder, 0.0, "all", counted), enough_rows=REPORT_ROWS)
         about = {"file": table.name, "rows": counted.rows}
+        remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
     write_report(model, encoder, part, options.output, about, code)
     tell(options, {"report": options.output}, [f"written: {options.output}"], options.output)

@@ -10,7 +10,7 @@ from .. import save
 from .._tables.encoder import TableEncoder
 from .._tables.files import Counted, TableFile, encoded
 from ..export import to_onnx
-from .files import SCORES, bytes_to, check_output, csv_format, loaded, scored, tell, text_to
+from .files import SCORES, bytes_to, check_output, csv_format, loaded, remark, scored, tell, text_to
 
 
 def predict(options: Namespace) -> None:
@@ -28,6 +28,7 @@ def predict(options: Namespace) -> None:
             rows += len(piece)
         if not rows:
             raise ValueError(f"{table.name} has no rows.")
+    remark(table.remarks)
     if options.output != "-":
         tell(options, {"rows": rows, "output": options.output}, [f"{rows:,} rows predicted: {options.output}"])
 
@@ -67,6 +68,7 @@ def evaluate(options: Namespace) -> None:
     result = scored(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
     if not result["rows"]:
         raise ValueError(f"{table.name} has no row with a target.")
+    remark(table.remarks)
     name = SCORES[encoder.task]
     score = "undefined" if result["score"] is None else f"{result['score']:.4f}"
     line = f"{name} {score} on {result['rows']:,} rows"
