@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
 
 import pilae
 from helpers import close, rounding
 from pilae import cli
 from pilae._tables import files, frames
+from pilae._tables.remarks import is_id
 
 
 @pytest.fixture(scope="module")
@@ -502,3 +504,146 @@ def test_warnings_of_any_file_of_the_package_are_sentences(capsys):
         cli._warn("not for people", RuntimeWarning, str(file), 1)
         cli._warn("of another library", UserWarning, str(package.parent / "other" / file.name), 1)
     assert capsys.readouterr().err == "pilae: two words\n" * len(files)
+
+
+# ------------------------------------------------------------------------------------------- columns, ids, measures
+
+
+def with_ids(path, n=150):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=n)
+    frame = pd.DataFrame({"row": np.arange(1, n + 1), "key": [f"k{k:04d}" for k in range(n)], "x": x})
+    frame["empty"] = None
+    frame["same"] = "here"
+    frame["y"] = np.where(x + 0.1 * rng.normal(size=n) > 0, "yes", "no")
+    frame.loc[7, "y"] = "once"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_what_people_should_know_about_a_table_is_said(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    found = fitted(path, capsys, "--holdout", 0)
+    assert found["remarks"] == [
+        "Column 'empty' has no value in any row: nothing is learnt from it.",
+        "Column 'same' has the same value in every row: nothing is learnt from it.",
+        "The columns 'row', 'key' have another value in every row, as numbers of rows and keys do: leave them out with "
+        "--exclude 'row,key' if they mean nothing.",
+        "Class 'once' has a single row to learn from, and none to be tested on.",
+    ]
+    found = fitted(path, capsys, "--exclude", "row, key,empty,same", "--holdout", 0)
+    assert found["columns"] == 1
+    assert found["remarks"] == ["Class 'once' has a single row to learn from, and none to be tested on."]
+
+
+def test_few_rows_are_said(tmp_path, capsys):
+    found = fitted(wrote(tmp_path / "t.csv", numbers(12)), capsys, "--holdout", 0)
+    assert found["remarks"] == ["There are 12 rows to learn from: no score of so few says much."]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        ("a", range(50), True),
+        ("a", [k * k for k in range(50)], False),
+        ("id_str", [k * k for k in range(50)], True),
+        ("houseId", [k * k for k in range(50)], True),
+        ("width", [k * k for k in range(50)], False),
+        ("a", [k + 0.5 for k in range(50)], False),
+        ("a", [*range(49), 0], False),
+        ("a", [f"A{k}" for k in range(50)], True),
+        ("a", [f"Mr {k}" for k in range(50)], False),
+        ("a", [f"2020-01-{k + 1:02d}" for k in range(31)], False),
+        ("a", range(5), False),
+    ],
+)
+def test_which_columns_look_like_ids(name, values, found):
+    assert is_id(pd.Series(list(values), name=name)) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--exclude", "nothing"], "There is no column 'nothing' to exclude: the columns are 'row'"),
+        (["--exclude", "row,key,x,empty,same"], "--exclude leaves no column"),
+        (["--columns", "x", "--exclude", "x"], "--exclude leaves no column"),
+    ],
+)
+def test_columns_that_cannot_be_excluded(tmp_path, capsys, options, sentence):
+    path = with_ids(tmp_path / "t.csv")
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", *options) == 1
+    assert sentence in capsys.readouterr().err
+
+
+def test_ids_stand_beside_predictions(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    fitted(path, capsys, "--columns", "row,x")
+    assert run("predict", tmp_path / "t.pilae", path, "--id", "key, row", "--proba", "-o", tmp_path / "p.csv") == 0
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found)[:3] == ["key", "row", "y"]
+    assert found["key"].tolist() == [f"k{k:04d}" for k in range(150)]
+    assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("k0000,1,")
+    for name, sentence in (("nobody", "has no column 'nobody'"), ("y", "would have the name of the predictions")):
+        assert run("predict", tmp_path / "t.pilae", path, "--id", name) == 1
+        assert sentence in capsys.readouterr().err
+
+
+def test_a_model_is_named_after_its_table(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with_ids(tmp_path / "flowers.csv.gz")
+    assert run("fit", "flowers.csv.gz", "--target", "y", "--exclude", "row,key", "--quiet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "flowers.pilae"
+    assert pilae.load(tmp_path / "flowers.pilae")
+
+
+def test_held_out_rows_are_scored_first_and_then_taken_in(tmp_path, capsys):
+    """The output layer is then that of all rows, as `partial_fit` gives it; the score is of the model before."""
+    path = wrote(tmp_path / "t.csv", numbers(300))
+    taken, left = (fitted(path, capsys, "--statistics", *more) for more in ([], ["--no-refit"]))
+    without = pilae.load(tmp_path / "t.pilae")
+    assert (taken["refitted_on_all_rows"], left["refitted_on_all_rows"]) == (True, False)
+    assert taken["held_out"] == left["held_out"]
+    fitted(path, capsys, "--statistics")
+    model = pilae.load(tmp_path / "t.pilae")
+    frame = pd.read_csv(path)
+    out = files.held_out(0, 300, 0.1)
+    again = without["model"].partial_fit(without["table"].transform(frame[out]), frame["y"][out])
+    close(model.predict(frame), again.predict(without["table"].transform(frame)), **rounding(model["model"]))
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet") == 0
+    assert "rows it had not seen, then taken in)" in capsys.readouterr().out
+
+
+def test_evaluate_measures_classes_and_numbers(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    fitted(path, capsys, "--columns", "x")
+    assert run("evaluate", tmp_path / "t.pilae", path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    model, frame = pilae.load(tmp_path / "t.pilae"), pd.read_csv(path)
+    assert found["measures"]["balanced accuracy"] == balanced_accuracy_score(frame["y"], model.predict(frame))
+    assert found["measures"]["log loss"] > 0
+    two = frame[frame["y"] != "once"]
+    two.to_csv(path, index=False)
+    fitted(path, capsys, "--columns", "x")
+    assert run("evaluate", tmp_path / "t.pilae", path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rsplit(" ", 1)[0] for line in lines[1:]] == [
+        "balanced accuracy",
+        "F1, mean of classes",
+        "log loss",
+        "ROC AUC",
+    ]
+    assert float(lines[-1].split()[-1]) > 0.95
+    two[two["y"] == "no"].to_csv(path, index=False)
+    assert run("evaluate", tmp_path / "t.pilae", path) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "ROC AUC undefined"
+    path = wrote(tmp_path / "t.csv", numbers())
+    fitted(path, capsys)
+    assert run("evaluate", tmp_path / "t.pilae", path, "--json") == 0
+    measures = json.loads(capsys.readouterr().out)["measures"]
+    assert (
+        0
+        < measures["median absolute error"]
+        < measures["mean absolute error"]
+        < measures["root mean squared error"]
+        < 0.2
+    )

@@ -376,6 +376,68 @@ def test_a_page_with_another_checksum(tmp_path):
         rows_of(tmp_path / "t.parquet", bytes(data))
 
 
+# ------------------------------------------------------------------------------------------------- JSON and sheets
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.json", '[{"a": 1, "b ": "x"}, {"a": null, "b ": "y"}, {"b ": null, "a": 2.5}]'),
+        ("t.json", '\ufeff{"a": [1, null, 2.5], "b": ["x", "y", null]}'),
+        ("t.jsonl", '{"a": 1, "b": "x"}\n\n{"b": "y"}\n{"a": 2.5}\n'),
+    ],
+)
+def test_json_tables(tmp_path, name, text):
+    found = rows_of(tmp_path / name, text)
+    assert list(found) == ["a", "b"]
+    np.testing.assert_array_equal(found["a"], [1, np.nan, 2.5])
+    assert found["b"].isna().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        (b"\xff", "cannot be read as JSON"),
+        ("3", "is no table: expected a list of objects"),
+        ("[[1, 2]]", "is no table"),
+        ('{"a": [1], "b": [1, 2]}', "all of one length"),
+        ('[{"a": {"b": 1}}]', "Column 'a' of .* holds a dict in row 1"),
+        ('[{"a": 1, "a ": 2}]', "two columns 'a'"),
+    ],
+)
+def test_json_that_is_no_table(tmp_path, text, sentence):
+    with pytest.raises(TableError, match=sentence):
+        rows_of(tmp_path / "t.json", text)
+
+
+def test_spreadsheets(tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1.5, None, 2], "when": pd.to_datetime(["2020-01-01", "2020-02-03", None]), "b": list("xyz")}
+    )
+    try:
+        frame.to_excel(tmp_path / "t.xlsx", index=False)
+    except ImportError:
+        (tmp_path / "t.xlsx").write_bytes(member({"no": "sheet"}))
+        with pytest.raises(ImportError, match="Reading spreadsheets needs openpyxl: pip install openpyxl"):
+            files.TableFile(str(tmp_path / "t.xlsx")).sample()
+        return
+    found = files.TableFile(str(tmp_path / "t.xlsx")).sample()
+    np.testing.assert_array_equal(found["a"], frame["a"])
+    assert found["when"].tolist()[:2] == frame["when"].tolist()[:2]
+    with pytest.raises(TableError, match="cannot be read as a spreadsheet"):
+        rows_of(tmp_path / "t.xlsx", member({"no": "sheet"}))
+
+
+def test_a_spreadsheet_that_would_fill_memory_is_refused(tmp_path):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(2**28 + 1))
+    with pytest.raises(TableError, match="claims to unpack to far more than it is"):
+        rows_of(tmp_path / "t.xlsx", sink.getvalue())
+
+
 # ---------------------------------------------------------------------------------------------------- the commands
 
 
@@ -453,3 +515,20 @@ def test_the_separator_typed_as_a_tab(tmp_path, table, capsys):
     path = tmp_path / "tabs.csv"
     path.write_text(table.read_text().replace(",", "\t"))
     assert run("fit", path, "--target", "y", "-o", tmp_path / "m", "--quiet", "--separator", "\\t") == 0
+
+
+def test_rows_that_are_torn_are_left_out_where_that_is_asked_for(tmp_path, table, capsys):
+    lines = table.read_text().splitlines()
+    torn = tmp_path / "torn.csv"
+    torn.write_text("\n".join([*lines[:20], "1,2", *lines[20:40], "1,2,3,4,5", *lines[40:]]) + "\n")
+    arguments = ["fit", torn, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", "--json"]
+    for allowed in ([], ["--skip-bad-rows", 1]):
+        assert run(*arguments, *allowed) == 1
+        assert "--skip-bad-rows how many such rows may be left out" in capsys.readouterr().err
+    assert run(*arguments, "--skip-bad-rows", 2) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["remarks"] == [f"2 rows of {torn} with too many or too few cells are left out."]
+    assert found["rows"] + found["held_out_rows"] == 150
+    assert run("evaluate", tmp_path / "m.pilae", torn, "--skip-bad-rows", 5, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 150
+    assert run(*arguments, "--skip-bad-rows", -1) == 1

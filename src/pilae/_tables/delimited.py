@@ -69,6 +69,8 @@ class Delimited:
         What the target is asked for.
     encoder : TableEncoder, optional
         What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
+    skip : int, default=0
+        Rows with too many or too few cells that are left out, at most.
     """
 
     def __init__(
@@ -79,9 +81,11 @@ class Delimited:
         target: str | None = None,
         task: str | None = None,
         encoder: TableEncoder | None = None,
+        skip: int = 0,
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
         self.written, self.target, self.task, self.encoder = written, target, task, encoder
+        self.skip, self._skipped = skip, 0
         self._stdin: bytes | None = None
         self._kept: list[Any] | None = None
         self.remarks: list[str] = []
@@ -205,22 +209,34 @@ class Delimited:
             cells = Cells(text, self.dialect.separator, self.name)
             types = dict.fromkeys(cells.names, self._arrow.string())
             schema = self._arrow.schema(list(types.items()))
-            lines = io.BufferedReader(cells, 2**18)
+            lines, self._skipped = io.BufferedReader(cells, 2**18), 0
             if not lines.peek(1):
                 yield self._arrow.RecordBatch.from_pylist([], schema=schema)
                 return
             reader = self._reader.open_csv(
                 self._arrow.PythonFile(lines, "r"),
                 self._reader.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=cells.names),
-                self._reader.ParseOptions(delimiter=cells.delimiter, newlines_in_values=True),
+                self._reader.ParseOptions(
+                    delimiter=cells.delimiter, newlines_in_values=True, invalid_row_handler=self._uneven
+                ),
                 self._reader.ConvertOptions(column_types=types, strings_can_be_null=False, check_utf8=False),
             )
-            count = 0
+            batch = None
             for batch in reader:
-                count += 1
                 yield batch
-            if not count:
+            if batch is None:
                 yield self._arrow.RecordBatch.from_pylist([], schema=schema)
+            self._say_skipped()
+
+    def _uneven(self, row: Any) -> str:
+        """What pyarrow is to do with a row that has too many or too few cells."""
+        self._skipped += 1
+        return "skip" if self._skipped <= self.skip else "error"
+
+    def _say_skipped(self) -> None:
+        sentence = f"{self._skipped:,} rows of {self.name} with too many or too few cells are left out."
+        if self._skipped and sentence not in self.remarks:
+            self.remarks.append(sentence)
 
     def _explained(self, words: str) -> TableError:
         """A sentence for what pyarrow could not read."""
@@ -229,7 +245,8 @@ class Delimited:
             row, columns, cells = uneven.groups()
             return TableError(
                 f"{self.name}: row {row} has {cells} cells, but the header names {columns} columns: every row needs a "
-                "cell for each, empty where nothing is known (--separator says what stands between cells)."
+                "cell for each, empty where nothing is known (--separator says what stands between cells, "
+                "--skip-bad-rows how many such rows may be left out)."
             )
         if "straddling" in words:
             return TableError(f"{self.name} has a line of more than {BLOCK_BYTES:,} bytes: is a quote never closed?")

@@ -17,10 +17,20 @@ from .errors import TableError
 from .frames import Frame
 from .npz import read_npz
 from .parquet import parquet_file, parquet_frames
+from .sheets import read_excel, read_json, read_json_lines
 
 PIECE_ROWS = 50_000
 
 KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".arff": "arff", ".npz": "npz"}
+KINDS |= {".json": "json", ".jsonl": "json lines", ".ndjson": "json lines", ".xlsx": "excel"}
+
+READ_AT_ONCE = {
+    "arff": read_arff,
+    "npz": read_npz,
+    "json": read_json,
+    "json lines": read_json_lines,
+    "excel": read_excel,
+}
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
@@ -38,6 +48,8 @@ class TableFile:
         What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
     task : str, optional
         What the target is asked for.
+    skip : int, default=0
+        Rows of a CSV file with too many or too few cells that are left out, at most.
     """
 
     def __init__(
@@ -48,11 +60,12 @@ class TableFile:
         target: str | None = None,
         encoder: TableEncoder | None = None,
         task: str | None = None,
+        skip: int = 0,
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
         self.kind, self.compressed = "csv", False
         self._pandas = extra("pandas", "table", "Reading tables")
-        self._csv = Delimited(path, written or Format(), target=target, task=task, encoder=encoder)
+        self._csv = Delimited(path, written or Format(), target=target, task=task, encoder=encoder, skip=skip)
         if path == "-":
             return
         suffixes = [suffix.lower() for suffix in Path(path).suffixes]
@@ -94,8 +107,8 @@ class TableFile:
 
     @cached_property
     def _frame(self) -> Frame:
-        """ARFF and npz files are read at once."""
-        return {"arff": read_arff, "npz": read_npz}[self.kind](self.path)
+        """Files that are read at once."""
+        return READ_AT_ONCE[self.kind](self.path)
 
     def sample(self) -> Frame:
         """The first rows, at most SAMPLE_ROWS; what they hold says how the others are read."""

@@ -6,7 +6,7 @@ from typing import Any
 
 EXAMPLES = """examples:
   pilae demo
-  pilae fit houses.csv --target price -o houses.pilae --report houses.html
+  pilae fit houses.csv --target price --report houses.html
   pilae predict houses.pilae new.csv -o prices.csv --interval 0.9
   pilae evaluate houses.pilae sold.parquet --json
   pilae export houses.pilae --onnx houses.onnx
@@ -28,19 +28,30 @@ ANY_MODEL = Argument("model", help="what `pilae fit` or `model.save` wrote")
 HOW_WRITTEN = [
     Argument("--separator", help="between the columns of a CSV file (default: found from its first line)"),
     Argument("--encoding", help="of a CSV file (default: UTF-8, or UTF-16 where it is marked as that)"),
+    Argument(
+        "--skip-bad-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out up to N rows of a CSV file that are longer or shorter than its header (default 0)",
+    ),
     Argument("--decimal", help="the decimal point of a CSV file (default: found from its first rows)"),
 ]
 
 EVALUATE = [MODEL, Argument("table", help="a table with the same columns; - is CSV on standard input"), *HOW_WRITTEN]
 
 FIT = [
-    Argument("table", help="CSV, TSV, Parquet, ARFF or npz file; - is CSV on standard input"),
+    Argument("table", help="CSV, TSV, Parquet, JSON, xlsx, ARFF or npz file; - is CSV on standard input"),
     *HOW_WRITTEN,
     Argument("--target", required=True, help="the column to predict"),
-    Argument("-o", "--output", required=True, help="the file for the model; - is standard output"),
+    Argument(
+        "-o", "--output", help="the file for the model (default: the table's name with .pilae); - is standard output"
+    ),
     Argument("--task", choices=("classification", "regression"), help="found from the target by default"),
     Argument("--columns", help="columns to use, separated by commas (default: all others)"),
+    Argument("--exclude", help="columns to leave out, separated by commas"),
     Argument("--holdout", type=float, default=0.1, metavar="SHARE", help="rows to test on (default 0.1)"),
+    Argument("--no-refit", action="store_true", help="keep the held-out rows out of the model that is written"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
     Argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)"),
     Argument("--statistics", action="store_true", help="keep what Python's partial_fit needs: a larger file"),
@@ -50,6 +61,7 @@ FIT = [
 PREDICT = [
     *EVALUATE,
     Argument("-o", "--output", default="-", help="CSV file for the predictions (default: standard output)"),
+    Argument("--id", metavar="COLUMNS", help="columns of the table to put beside the predictions, separated by commas"),
     Argument("--proba", action="store_true", help="also the probability of every class"),
     Argument("--interval", type=float, metavar="COVERAGE", help="also intervals, for numbers: 0.9 is 90%%"),
 ]
@@ -70,7 +82,7 @@ EXPORT = [
 DEMO = [Argument("-o", "--output", default="pilae-demo.html", help="the file for the report")]
 
 COMMANDS = {
-    "fit": (".fit", "train a model on a table", "data.csv --target y -o model.pilae", FIT),
+    "fit": (".fit", "train a model on a table", "data.csv --target y --exclude id", FIT),
     "predict": (".use", "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
     "evaluate": (".use", "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
     "report": (".report", "report on a model", "model.pilae new.csv -o report.html", REPORT),

@@ -8,20 +8,21 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+from sklearn import metrics
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score, r2_score
 
 from .. import save
 from .._base.files import whole_file
 from .._tables.delimited import Format
 from .._tables.encoder import TableEncoder
-from .._tables.files import Part
+from .._tables.files import Part, TableFile
 
 SCORES = {"classification": "accuracy", "regression": "R2"}
 
@@ -40,6 +41,23 @@ def csv_format(options: Namespace) -> Format:
     if decimal == separator or decimal.isalnum() or decimal in '+-" \t\r\n\0':
         raise ValueError(f"--decimal {options.decimal!r} cannot be told from a digit, a separator or a quote.")
     return Format(separator, options.encoding, options.decimal)
+
+
+def opened(options: Namespace, **known: Any) -> TableFile:
+    """The table that the options name."""
+    if options.skip_bad_rows < 0:
+        raise ValueError(f"--skip-bad-rows must be at least 0, not {options.skip_bad_rows}.")
+    return TableFile(options.table, csv_format(options), skip=options.skip_bad_rows, **known)
+
+
+def names_of(text: str | None) -> list[str]:
+    """Names of columns between commas."""
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+def default_output(table: str) -> str:
+    """A name for the model of a table, in the folder that one is in."""
+    return f"{Path(table).name.split('.')[0] or 'model'}.pilae" if table != "-" else "model.pilae"
 
 
 def loaded(path: str) -> tuple[BaseEstimator, TableEncoder]:
@@ -75,9 +93,51 @@ def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, 
     if not answers:
         return {"rows": 0, "score": None}
     y, predicted = map(np.concatenate, zip(*answers, strict=True))
+    return {"rows": len(y), "score": _score(task, y, predicted)}
+
+
+def _score(task: str, y: np.ndarray, predicted: np.ndarray) -> float | None:
     if task == "classification":
-        return {"rows": len(y), "score": float(accuracy_score(y, predicted))}
-    return {"rows": len(y), "score": float(r2_score(y, predicted)) if len(y) > 1 else None}
+        return float(metrics.accuracy_score(y, predicted))
+    return float(metrics.r2_score(y, predicted)) if len(y) > 1 else None
+
+
+def measured(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
+    """How many rows there are, the score on them, and other measures by name; None where one has no meaning."""
+    classes = task == "classification"
+    answers = [(part.y, model.predict(part.X), model.predict_proba(part.X) if classes else part.y) for part in parts]
+    if not answers:
+        return {"rows": 0, "score": None, "measures": {}}
+    y, predicted, chances = map(np.concatenate, zip(*answers, strict=True))
+    measures = _of_classes(model.classes_, y, predicted, chances) if classes else _of_numbers(y, predicted)
+    return {"rows": len(y), "score": _score(task, y, predicted), "measures": measures}
+
+
+def _of_classes(
+    classes: np.ndarray, y: np.ndarray, predicted: np.ndarray, chances: np.ndarray
+) -> dict[str, float | None]:
+    met, known = np.unique(y), np.isin(y, classes)
+    with warnings.catch_warnings():  # a class that is never predicted, or not in the table
+        warnings.simplefilter("ignore")
+        recalls = [float((predicted[y == label] == label).mean()) for label in met]
+        found: dict[str, float | None] = {
+            "balanced accuracy": float(np.mean(recalls)),
+            "F1, mean of classes": float(metrics.f1_score(y, predicted, average="macro", labels=met)),
+            "log loss": float(metrics.log_loss(y, chances, labels=classes)) if known.all() else None,
+        }
+    if len(classes) == 2:
+        both = len(met) == 2 and known.all()
+        found["ROC AUC"] = float(metrics.roc_auc_score(y == classes[1], chances[:, 1])) if both else None
+    return found
+
+
+def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> dict[str, float | None]:
+    error = np.abs(predicted - y)
+    return {
+        "root mean squared error": float(np.sqrt(np.mean(error**2))),
+        "mean absolute error": float(error.mean()),
+        "median absolute error": float(np.median(error)),
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- writing

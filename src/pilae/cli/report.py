@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
 from .._tables.encoder import TableEncoder
-from .._tables.files import Counted, Part, TableFile, encoded
+from .._tables.files import Counted, Part, encoded
 from ..report import check_ending, make_report
-from .files import check_output, csv_format, joined, loaded, remark, tell
+from .files import check_output, joined, loaded, opened, remark, tell
 
 REPORT_ROWS = 20_000
 """As many as a report needs."""
@@ -34,7 +34,7 @@ def report(options: Namespace) -> None:
     model, encoder = loaded(options.model)
     part, about, counted = None, None, Counted()
     if options.table is not None:
-        table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
+        table = opened(options, target=encoder.target, encoder=encoder)
         part = joined(encoded(table, encoder, 0.0, "all", counted), enough_rows=REPORT_ROWS)
         about = {"file": table.name, "rows": counted.rows}
         remark(table.remarks)
