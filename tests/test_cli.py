@@ -647,3 +647,14 @@ def test_evaluate_measures_classes_and_numbers(tmp_path, capsys):
         < measures["root mean squared error"]
         < 0.2
     )
+
+
+def test_a_report_counts_the_gaps_of_the_table_it_is_given(tmp_path, capsys):
+    """It used to show those of the table that the model was fitted on."""
+    lines = numbers().splitlines()
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    fitted(path, capsys)
+    test = wrote(tmp_path / "test.csv", "\n".join([*lines[:40], ",1.5", ",2.5", ",2.5", ","]) + "\n")
+    assert run("report", tmp_path / "t.pilae", test, "-o", tmp_path / "r.json") == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert [column["missing"] for column in report["table"]["columns"]] == [3]

@@ -132,10 +132,11 @@ class Part(NamedTuple):
 
 
 class Counted:
-    """How many rows were read, and how many of them have no target."""
+    """How many rows were read, how many of them have no target, and how many gaps the columns have in the others."""
 
-    rows = 0
-    without_target = 0
+    def __init__(self) -> None:
+        self.rows = self.without_target = 0
+        self.missing: np.ndarray | None = None
 
 
 def encoded(
@@ -153,6 +154,8 @@ def encoded(
         if counted is not None:
             counted.rows += len(piece)
             counted.without_target += int((~known).sum())
+            gaps = piece[known].reindex(columns=encoder.columns).isna().sum().to_numpy()
+            counted.missing = gaps if counted.missing is None else counted.missing + gaps
         if len(part):
             yield Part(encoder.transform(part), encoder.targets(part), start + 1 + np.flatnonzero(chosen))
         start += len(piece)

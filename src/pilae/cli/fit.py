@@ -15,7 +15,8 @@ from .._tables.errors import listed
 from .._tables.files import Counted, Part, TableFile, encoded, held_out
 from .._tables.frames import Frame
 from .._tables.remarks import remarks
-from .files import SCORES, bytes_to, check_output, default_output, joined, names_of, opened, remark, scored, tell
+from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
+from .measures import SCORES, scored
 from .report import REPORT_ROWS, check_report, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
@@ -51,7 +52,8 @@ def fit(options: Namespace) -> None:
     if options.report:
         progress.stage("writing the report")
         part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
-        about = {"file": table.name, "rows": counted.rows or model.fit_stats_["rows"] + test["rows"]}
+        rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
+        about = {"file": table.name, "rows": rows, "missing": counted.missing}
         write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {

@@ -36,7 +36,7 @@ def report(options: Namespace) -> None:
     if options.table is not None:
         table = opened(options, target=encoder.target, encoder=encoder)
         part = joined(encoded(table, encoder, 0.0, "all", counted), enough_rows=REPORT_ROWS)
-        about = {"file": table.name, "rows": counted.rows}
+        about = {"file": table.name, "rows": counted.rows, "missing": counted.missing}
         remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
     write_report(model, encoder, part, options.output, about, code)
@@ -46,12 +46,14 @@ def report(options: Namespace) -> None:
 def write_report(
     model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
 ) -> None:
-    """A report on a model of a table; `about` says which file the table is, and how many rows it has."""
+    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps."""
     title, table = encoder.target, None
     if about is not None:
-        named = zip(encoder.columns, encoder.kinds(), encoder.missing, strict=True)
+        missing = encoder.missing if about["missing"] is None else about["missing"].tolist()
+        named = zip(encoder.columns, encoder.kinds(), missing, strict=True)
         columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
-        title, table = f"{title} of {Path(about['file']).name}", about | {"target": title, "columns": columns}
+        table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": columns}
+        title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
     page = make_report(model, X, y, title=title, code=code, table=table, numbers=numbers)
     if output == "-":

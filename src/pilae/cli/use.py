@@ -10,8 +10,7 @@ from .. import save
 from .._tables.encoder import TableEncoder
 from .._tables.files import Counted, encoded
 from .._tables.frames import Column, Frame, is_whole
-from ..export import to_onnx
-from .files import SCORES, bytes_to, check_output, loaded, measured, names_of, opened, remark, tell, text_to
+from .files import bytes_to, check_output, loaded, names_of, opened, remark, tell, text_to
 
 
 def predict(options: Namespace) -> None:
@@ -76,6 +75,8 @@ def _predictions(
 
 def evaluate(options: Namespace) -> None:
     """The score on a table with targets."""
+    from .measures import SCORES, measured  # scikit-learn's measures take a while, and `predict` needs none
+
     (model, encoder), counted = loaded(options.model), Counted()
     table = opened(options, target=encoder.target, encoder=encoder)
     result = measured(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
@@ -96,6 +97,8 @@ def _number(value: float | None) -> str:
 
 def export(options: Namespace) -> None:
     """The network as an ONNX file."""
+    from ..export import to_onnx
+
     check_output(options.onnx, options.model)
     content = save.load_all(options.model)
     with bytes_to(options.onnx) as path:
