@@ -658,3 +658,11 @@ def test_a_report_counts_the_gaps_of_the_table_it_is_given(tmp_path, capsys):
     assert run("report", tmp_path / "t.pilae", test, "-o", tmp_path / "r.json") == 0
     report = json.loads((tmp_path / "r.json").read_text())
     assert [column["missing"] for column in report["table"]["columns"]] == [3]
+
+
+def test_a_fast_fit_searches_nothing(tmp_path, capsys):
+    path = wrote(tmp_path / "t.csv", numbers())
+    assert fitted(path, capsys)["leave_one_out"] > 0.95
+    assert pilae.load(tmp_path / "t.pilae")["model"].search_
+    assert fitted(path, capsys, "--fast")["leave_one_out"] > 0.95
+    assert not pilae.load(tmp_path / "t.pilae")["model"].search_

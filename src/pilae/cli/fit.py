@@ -10,6 +10,7 @@ from .._base.progress import Progress
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
+from .._estimators.shln import SHLN
 from .._tables.encoder import SAMPLE_ROWS, TableEncoder
 from .._tables.errors import listed
 from .._tables.files import Counted, Part, TableFile, encoded, held_out
@@ -115,7 +116,9 @@ def _columns(sample: Frame, options: Namespace) -> list[str] | None:
 
 def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
-    model, counted = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet), Counted()
+    shape = {"depth": 0, "input_scaling": "standard", "head": SHLN()} if options.fast else {}
+    model = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet, **shape)
+    counted = Counted()
     train = None
     if table.size() <= IN_MEMORY_BYTES:
         progress.stage("reading and encoding the table")
