@@ -157,7 +157,7 @@ class BasePILAE(
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
         fitted = replace(fitted, halves=result.halves, importances=result.importances, optimism=result.optimism)
-        fitted = fitted.judged()
+        fitted = fitted.judged(result.scored)
         rows.progress.end()
         return fitted
 

@@ -25,7 +25,8 @@ from .._base.saveable import check_shape, saveable
 from .._data.check import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
-from .._data.targets import Targets
+from .._data.rows import Rows
+from .._data.targets import Numbers, Targets
 from .._network.head import Head
 from .._network.network import Network
 
@@ -119,14 +120,16 @@ class FittedModel(FittedNetwork):
         layers = [replace(layer, statistics=None) for layer in self.network.layers]
         return replace(self, network=replace(self.network, layers=layers), head=self.head.lean())
 
-    def judged(self) -> FittedModel:
-        """With the leave-one-out results of its head, where that has some."""
-        results = self.head.judged(self.targets)
+    def judged(self, scored: Rows) -> FittedModel:
+        """With the leave-one-out results of its head, where that has some, of these rows."""
+        results, head = self.head.judged(self.targets), self.head
         if results is None:
             return self
+        if isinstance(self.targets, Numbers):
+            head = head.linear("predict_interval").with_local_scale(self.network, scored)
         rows, predicted, score = results
         left_out = LeftOut(rows, predicted)
-        return replace(self, loo_predictions=left_out, loo_score=score - self.optimism, loo_is_stale=False)
+        return replace(self, head=head, loo_predictions=left_out, loo_score=score - self.optimism, loo_is_stale=False)
 
     def check_streamed(self) -> None:
         """Whether weights of a source mean what they meant in `fit`."""

@@ -120,7 +120,7 @@ def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -
     with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
         loo = score_output(head, features_of(fitted.network, head.hidden), scored)
     output = replace(head.output, loo=loo, scored_rows=scored.numbers)
-    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged()
+    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged(scored)
 
 
 # ------------------------------------------------------------------------------------------------------- inside
