@@ -22,6 +22,7 @@ from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Column, Source
 from .._data.targets import Encoding, Targets
+from .._network.linear import linear_peer
 from .._network.structure import WidthRule
 from .._search.fit import Result, fit_network
 from .._search.spec import HeadSpec, Spec
@@ -157,7 +158,8 @@ class BasePILAE(
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
         fitted = replace(fitted, halves=result.halves, importances=result.importances, optimism=result.optimism)
-        fitted = fitted.judged(result.scored)
+        peer = linear_peer(result.network, result.head, rows, result.scored, targets)
+        fitted = replace(fitted, linear=peer).judged(result.scored)
         rows.progress.end()
         return fitted
 

@@ -28,6 +28,7 @@ from .._data.opening import Running
 from .._data.rows import Rows
 from .._data.targets import Numbers, Targets
 from .._network.head import Head
+from .._network.linear import LinearPeer
 from .._network.network import Network
 
 
@@ -103,6 +104,8 @@ class FittedModel(FittedNetwork):
     """What of its leave-one-out score is the luck of having been chosen by it."""
     importances: np.ndarray | None = None
     """How much each column moves the outputs."""
+    linear: LinearPeer | None = None
+    """How good a plain linear model of the same rows is, where that was looked at."""
     row_weights: np.ndarray | None = None
     """What a robust fit gave each row."""
 
