@@ -382,6 +382,17 @@ def test_the_verdict_names_linear_models_and_useless_ones():
     assert "not surely better than guessing" in said
 
 
+def test_the_verdict_names_single_rows_that_make_up_the_error():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
+    typo = y[300:].copy()
+    typo[7] = 100_000.0
+    report = model.report(X[300:], typo)
+    assert "One row makes up" in " ".join(report.summary["verdict"])
+    assert "guessing: the" not in " ".join(report.summary["verdict"])
+    assert report.summary["test"]["worst"][0][0] == 7
+
+
 def test_the_linear_model_beside_is_the_ridge_of_the_same_rows():
     X, y = load_diabetes(return_X_y=True)
     model = PILAERegressor(depth=0, head=SHLN(width=30), random_state=0).fit(X, y)

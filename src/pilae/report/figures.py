@@ -189,6 +189,7 @@ def _shuffled(columns: list[dict[str, Any]], score: str, ax: Axes) -> None:
     ax.set_yticks(places, [_words(each["column"]) for each in columns])
     ax.axvline(0, color=FAINT, lw=1)
     ax.set(xlabel=f"{score} lost when the column is shuffled")
+    ax.locator_params(axis="x", nbins=5)
     tidy(ax)
 
 

@@ -62,6 +62,7 @@ def _tested_numbers(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.n
         "guess": 0.0,
         "mean_absolute_error": mean_absolute_error(y, predicted),
         "guess_absolute_error": np.mean(np.abs(y - y.mean())),
+        "heaviest": _heaviest(residual),
         "points": np.stack([predicted, residual], axis=1)[spread_rows(len(y), MOST_POINTS)],
         "worst": list(zip(numbers[worst], y[worst], predicted[worst], strict=True)),
         "worst_rows": worst,
@@ -73,6 +74,13 @@ def _tested_numbers(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.n
         if len(y) >= 2 * FIFTHS:
             found["fifths"] = _fifths(predicted, inside[FIFTHS_COVERAGE], ends[FIFTHS_COVERAGE])
     return found
+
+
+def _heaviest(residual: np.ndarray) -> dict[str, Any]:
+    """Of the hundredth of the rows with the largest errors: how many they are, and their share of the squares."""
+    squares = np.sort(residual**2)[::-1]
+    count, total = max(1, len(squares) // 100), float(squares.sum())
+    return {"rows": count, "share": float(squares[:count].sum()) / total if total > 0 else 0.0}
 
 
 def _fifths(predicted: np.ndarray, inside: np.ndarray, ends: np.ndarray) -> list[dict[str, Any]]:

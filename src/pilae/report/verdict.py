@@ -15,6 +15,9 @@ RESAMPLES = 500
 FEWEST_ROWS = 10
 """R2 of fewer rows has no interval."""
 
+MOST_OF_IT, MANY_ROWS = 0.5, 50
+"""Where a hundredth of at least so many rows makes up more of the squared error than this, R2 is about those rows."""
+
 SURE = 1.96
 """Standard errors on either side of an interval of 95%."""
 
@@ -74,15 +77,23 @@ def _of_test(test: dict[str, Any], name: str) -> list[str]:
     else:
         first = f"On {test['rows']:,} test rows R² is {score:.3f}{within}; guessing the mean has 0, no error 1."
         if "mean_absolute_error" in test:
-            first += f" A prediction is off by {test['mean_absolute_error']:.3g} on average, the mean of all by "
-            first += f"{test['guess_absolute_error']:.3g}."
+            off, guessed = (_amount(test[key]) for key in ("mean_absolute_error", "guess_absolute_error"))
+            first += f" A prediction is off by {off} on average, the mean of all rows by {guessed}."
     if guess is None or interval is None:
         return [first]
+    heaviest = test.get("heaviest", {"share": 0.0})
+    if heaviest["share"] > MOST_OF_IT and test["rows"] >= MANY_ROWS:
+        few = "One row makes" if heaviest["rows"] == 1 else f"{heaviest['rows']:,} rows make"
+        return [first, f"{few} up {heaviest['share']:.0%} of the squared error: look at the worst rows below."]
     if interval[1] < guess:
         return [first, "That is worse than guessing: do not use it."]
     if interval[0] <= guess:
         return [first, "That is not surely better than guessing: the columns may say nothing about the target."]
     return [first]
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < 1e12 else f"{value:.3g}"
 
 
 def _of_peers(training: dict[str, Any], left_out: float, name: str) -> list[str]:
