@@ -46,7 +46,7 @@ def peers(model: BaseEstimator) -> dict[str, Any]:
     if not hasattr(fitted, "head"):
         return {}
     linear = None if fitted.linear is None or fitted.loo_is_stale else fitted.linear._asdict()
-    return {"is_linear": is_linear(fitted.network, fitted.head), "linear": linear}
+    return {"is_linear": is_linear(fitted.network, fitted.head, fitted.targets), "linear": linear}
 
 
 def verdict(summary: dict[str, Any]) -> list[str]:
