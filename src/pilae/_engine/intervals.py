@@ -68,6 +68,8 @@ class LocalScale:
 
 def local_scale(F: np.ndarray, loo: Scored) -> LocalScale | None:
     """The scale for residuals of these scored rows, by leave-one-out; None with too few rows to model any."""
+    if not loo.chooser.any():  # all rows are neurons
+        loo = loo._replace(chooser=loo.weight)
     size = np.abs(loo.targets - loo.outputs)
     middle = np.array([weighted_quantile(column, loo.weight, 0.5) for column in size.T])
     alive = (middle > 0) & np.isfinite(size).all(axis=0)

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import Array
 from .._arrays.threads import sharing
 from .._base.saveable import check_shape, saveable
 from .._data.check import Columns
@@ -27,6 +28,7 @@ from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.rows import Rows
 from .._data.targets import Numbers, Targets
+from .._engine.bounds import Bounds
 from .._network.head import Head
 from .._network.linear import LinearPeer
 from .._network.network import Network
@@ -104,6 +106,8 @@ class FittedModel(FittedNetwork):
     """What of its leave-one-out score is the luck of having been chosen by it."""
     importances: np.ndarray | None = None
     """How much each column moves the outputs."""
+    bounds: Bounds | None = None
+    """The range of each column, over all rows that were ever in it."""
     linear: LinearPeer | None = None
     """How good a plain linear model of the same rows is, where that was looked at."""
     row_weights: np.ndarray | None = None
@@ -112,6 +116,10 @@ class FittedModel(FittedNetwork):
     @property
     def widest(self) -> int:
         return max(super().widest, self.head.width or 0)
+
+    def features(self, X: Array) -> Array:
+        """What the head sees of rows that are asked about: far ones are brought back near those that were seen."""
+        return self.network(X if self.bounds is None else self.bounds(X))
 
     def ready(self) -> None:
         self.head.ready()
@@ -151,6 +159,8 @@ class FittedModel(FittedNetwork):
             self.halves.check()
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
+        if self.bounds is not None:
+            self.bounds.check_shapes(self.columns.count)
         if self.importances is not None:
             check_shape(self.importances, self.columns.count)
             if not np.isfinite(self.importances).all():

@@ -281,7 +281,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         quantile = interval_quantiles(loo, head.output.local_scale, coverage)
 
         def ends(rows: Array) -> Array:
-            low, high = head.intervals(network(rows), quantile)
+            low, high = head.intervals(fitted.features(rows), quantile)
             return namespace(low).stack([targets.place(low), targets.place(high)], axis=-1)
 
         question = Question(ends, head.width, "predict_interval", (coverage,))

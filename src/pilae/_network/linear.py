@@ -42,6 +42,8 @@ def linear_peer(network: Network, head: Head, rows: Rows, scored: Rows, targets:
     cheap = rows.in_memory and network.gauge is None and rows.n * rows.d**2 <= MOST_WORK
     if not cheap or not isinstance(head, LinearHead) or is_linear(network, head, targets):
         return None
+    if not head.residuals().chooser.any():  # all rows are neurons: none says how good the network is
+        return None
     plain = targets
     if isinstance(targets, Numbers):  # a linear model is one in the user's units
         scored = replace(scored, targets=targets.of_users(head.residuals()).targets)

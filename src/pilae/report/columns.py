@@ -117,11 +117,11 @@ class Asked:
         self.classes = getattr(model, "classes_", None)
 
     def _map(self, method: str, X: np.ndarray) -> np.ndarray:
-        head, network, targets = self.fitted.head, self.fitted.network, self.fitted.targets
+        fitted, network = self.fitted, self.fitted.network
         rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
 
         def answer(block: Array) -> Array:
-            return getattr(head, method)(targets, network(block))
+            return getattr(fitted.head, method)(fitted.targets, fitted.features(block))
 
         return to_numpy(rows.map(answer, self.fitted.widest))
 
