@@ -315,7 +315,7 @@ def encode(frame):
 def houses():
     frame, price = mixed()
     model = PILAERegressor(depth=0, random_state=0).fit(encode(frame[:300]), price[:300])
-    columns = [{"name": name, "kind": "any", "missing": 0, "missing_in_test": 14} for name in frame]
+    columns = [{"name": name, "kind": "any", "missing": 0, "missing_where_trained": 14} for name in frame]
     table = {"file": "houses.csv", "rows": 400, "target": "price", "columns": columns}
     return make_report(
         model, encode(frame[300:]), price[300:], table=table, frame=frame[300:], encode=encode, numbers=range(301, 401)
@@ -328,7 +328,7 @@ def test_columns_are_those_of_the_table(houses):
     assert found["nothing"]["loss"] < 0.01 < 0.1 < found["town"]["loss"]
     assert all(each["spread"] >= 0 for each in found.values())
     assert houses.summary["became"] == {"size": 1, "town": 3, "nothing": 1}
-    assert "missing in test rows" in houses.to_markdown()
+    assert "missing in the file" in houses.to_markdown()
     assert {"shuffled", "curve0", "curve1"} <= set(houses.figures)
 
 

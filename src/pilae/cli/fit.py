@@ -10,9 +10,13 @@ from .._base.progress import Progress
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
-from .._tables.encoder import SAMPLE_ROWS, Encoder
-from .._tables.files import Counted, TableFile, encoded, held_out
-from .files import SCORES, bytes_to, check_output, csv_format, joined, scored, tell
+from .._tables.encoder import SAMPLE_ROWS, TableEncoder
+from .._tables.errors import listed
+from .._tables.files import Counted, Part, TableFile, encoded, held_out
+from .._tables.frames import Frame
+from .._tables.remarks import remarks
+from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
+from .measures import SCORES, scored
 from .report import REPORT_ROWS, check_report, raw_rows, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
@@ -47,12 +51,12 @@ def fit(options: Namespace) -> None:
         save.save(final, path, statistics=options.statistics, extra={"table": encoder})
     if options.report:
         progress.stage("writing the report")
-        tested = encoded(table, encoder, options.holdout, "test")
-        part = joined(tested, enough_rows=REPORT_ROWS) if test["rows"] else None
-        about = {"file": table.name, "rows": counted.rows or model.fit_stats_["rows"] + test["rows"]}
+        part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
+        rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
+        about = {"file": table.name, "rows": rows, "missing": counted.missing}
         if part is not None:
             about |= {"frame": raw_rows(table, encoder, part.rows), "whole": test}
-        write_report(model, encoder, part, options.report, about, _code(options, table, encoder))
+        write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {
         "model": options.output,

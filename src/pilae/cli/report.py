@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
 from .._tables.encoder import TableEncoder
-from .._tables.files import Counted, Part, encoded
+from .._tables.files import Counted, Part, TableFile, encoded
 from ..report import check_ending, make_report
-from .files import check_output, csv_format, joined, loaded, scored, tell
+from .files import check_output, joined, loaded, opened, remark, tell
+from .measures import scored
 
 REPORT_ROWS = 20_000
 """As many as a report needs."""
@@ -36,15 +37,17 @@ def report(options: Namespace) -> None:
     model, encoder = loaded(options.model)
     part, about, counted = None, None, Counted()
     if options.table is not None:
-        table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
+        table = opened(options, target=encoder.target, encoder=encoder)
         part, whole = first_rows(model, encoder, encoded(table, encoder, 0.0, "all", counted))
-        about = {"file": table.name, "rows": counted.rows, "frame": raw_rows(table, encoder, part.rows), "whole": whole}
+        about = {"file": table.name, "rows": counted.rows, "missing": counted.missing}
+        about |= {"frame": raw_rows(table, encoder, part.rows), "whole": whole}
+        remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
     write_report(model, encoder, part, options.output, about, code)
     tell(options, {"report": options.output}, [f"written: {options.output}"], options.output)
 
 
-def first_rows(model: BaseEstimator, encoder: Encoder, parts: Iterable[Part]) -> tuple[Part, dict[str, Any]]:
+def first_rows(model: BaseEstimator, encoder: TableEncoder, parts: Iterable[Part]) -> tuple[Part, dict[str, Any]]:
     """As many rows as a report needs, and how good the model is on all of them: the numbers of `pilae evaluate`."""
     kept: list[Part] = []
 
@@ -60,7 +63,7 @@ def first_rows(model: BaseEstimator, encoder: Encoder, parts: Iterable[Part]) ->
     return part, whole
 
 
-def raw_rows(table: TableFile, encoder: Encoder, numbers: np.ndarray) -> Any:
+def raw_rows(table: TableFile, encoder: TableEncoder, numbers: np.ndarray) -> Any:
     """The rows of a file with these numbers as they stand there; None for standard input, which is read once."""
     if table.path == "-":
         return None
@@ -79,18 +82,20 @@ def raw_rows(table: TableFile, encoder: Encoder, numbers: np.ndarray) -> Any:
 def write_report(
     model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
 ) -> None:
-    """A report on a model of a table; `about` says which file the table is, how many rows it has, which of them the
-    part is (`frame`), and how good the model is on all test rows (`whole`)."""
-    title, table, about = encoder.target, None, dict(about or {})
-    frame, whole = about.pop("frame", None), about.pop("whole", None)
-    if about:
-        kinds = ["numbers" if name in encoder.numeric else "text, dates or categories" for name in encoder.columns]
-        named = zip(encoder.columns, kinds, encoder.missing, strict=True)
+    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps; and of the
+    part its rows as they stand there (`frame`) and how good the model is on all test rows (`whole`)."""
+    title, table = encoder.target, None
+    if about is not None:
+        missing = encoder.missing if about["missing"] is None else about["missing"].tolist()
+        named = zip(encoder.columns, encoder.kinds(), missing, strict=True)
         columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
-        if frame is not None:
-            columns = [each | {"missing_in_test": int(frame[each["name"]].isna().sum())} for each in columns]
-        title, table = f"{title} of {Path(about['file']).name}", about | {"target": title, "columns": columns}
+        if about["missing"] is not None:
+            trained = zip(columns, encoder.missing, strict=True)
+            columns = [each | {"missing_where_trained": gaps} for each, gaps in trained]
+        table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": columns}
+        title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
+    frame, whole = (None if about is None else about.get(key) for key in ("frame", "whole"))
     encode = None if frame is None else encoder.transform
     shown = {"table": table, "numbers": numbers, "frame": frame, "encode": encode, "whole": whole}
     page = make_report(model, X, y, title=title, code=code, **shown)

@@ -203,9 +203,9 @@ class Report:
     def _became(self, columns: list[dict[str, Any]]) -> Table:
         """What each column of a file became."""
         names, became = short_names([each["name"] for each in columns], LONGEST_NAME), self.summary.get("became")
-        head, keys = ["column", "kind", "missing where trained"], ["kind", "missing"]
-        if all("missing_in_test" in each for each in columns):
-            head, keys = [*head, "missing in test rows"], [*keys, "missing_in_test"]
+        head, keys = ["column", "kind", "missing values"], ["kind", "missing"]
+        if all("missing_where_trained" in each for each in columns):
+            head, keys = ["column", "kind", "missing in the file", "where trained"], [*keys, "missing_where_trained"]
         rows = [[names[each["name"]], *(each[key] for key in keys)] for each in columns]
         if became is not None:
             head = [*head, "numbers that vary"]
