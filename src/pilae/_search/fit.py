@@ -10,6 +10,7 @@ from .._data.halves import Halves, halves_of, judging_rows
 from .._data.labels import check_target_size
 from .._data.rows import Rows
 from .._engine.moments import FLOAT32_RIDGE
+from .._engine.scaling import Extent
 from .._engine.scores import Scored
 from .._network.growth import Scalings, too_few_rows
 from .._network.head import Head, LinearHead
@@ -46,6 +47,10 @@ class Result(NamedTuple):
     """What of its score is the luck of having been chosen."""
     judging: Scored | None
     """Leave-one-out results of the rows that judge, the same whatever was chosen."""
+    scored: Rows
+    """Rows that its leave-one-out results are of."""
+    extent: Extent
+    """The range of each column."""
 
 
 def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, merits: Merits | None = None) -> Result:
@@ -89,7 +94,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
-    return Result(network, head, choice.table, halves if plan.rounds else None, moved, choice.optimism, judging)
+    halves, optimism = halves if plan.rounds else None, choice.optimism
+    return Result(network, head, choice.table, halves, moved, optimism, judging, survey.scored, survey.extent)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

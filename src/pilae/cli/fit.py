@@ -18,7 +18,7 @@ from .._tables.frames import Frame
 from .._tables.remarks import remarks
 from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
 from .measures import SCORES, scored
-from .report import REPORT_ROWS, check_report, write_report
+from .report import REPORT_ROWS, check_report, raw_rows, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -55,6 +55,8 @@ def fit(options: Namespace) -> None:
         part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
         rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
         about = {"file": table.name, "rows": rows, "missing": counted.missing}
+        if part is not None:
+            about |= {"frame": raw_rows(table, encoder, part.rows), "whole": test}
         write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {
