@@ -400,8 +400,8 @@ def test_the_linear_model_beside_is_the_ridge_of_the_same_rows():
     found = model.report().summary["training"]["linear"]
     assert abs(found["score"] - ridge.loo_score_) < 0.01  # each chooses its ridge by its own rows
     assert ridge.report().summary["training"]["linear"] is None
-    model.partial_fit(X[:5], y[:5])
-    assert model.report().summary["training"]["linear"] is None
+    assert model.partial_fit(X[:5], y[:5]).report().summary["training"]["linear"] == found
+    assert model.fork().partial_fit(X, y).report().summary["training"]["linear"] is None
 
 
 def test_intervals_of_scores():

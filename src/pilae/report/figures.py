@@ -207,6 +207,7 @@ def _curve(curve: dict[str, Any], ax: Axes) -> None:
         ax.set_xticks(places, [_words(word, 12) for word in values], rotation=90 if len(values) > 4 else 0)
         ax.margins(x=0.15)
     ax.locator_params(axis="y", nbins=5)
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.set_title(_words(curve["column"], 32), size=10)
     tidy(ax)
     if ax.get_legend() is not None:

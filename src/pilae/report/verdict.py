@@ -45,7 +45,8 @@ def peers(model: BaseEstimator) -> dict[str, Any]:
     fitted = model.fitted_
     if not hasattr(fitted, "head"):
         return {}
-    linear = None if fitted.linear is None or fitted.loo_is_stale else fitted.linear._asdict()
+    # of the rows of `fit`, as the leave-one-out score is
+    linear = None if fitted.linear is None or fitted.loo_score is None else fitted.linear._asdict()
     return {"is_linear": is_linear(fitted.network, fitted.head, fitted.targets), "linear": linear}
 
 
