@@ -62,7 +62,7 @@ def test_zarr_and_hdf5(tmp_path):
 
 def test_predictions_stay_lazy():
     A = da.from_array(X, chunks=(200, 6))
-    for method in ("predict", "predict_proba", "decision_function", "transform"):
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform"):
         lazy = getattr(IN_MEMORY, method)(A)
         assert isinstance(lazy, da.Array)
         expected = getattr(IN_MEMORY, method)(X)

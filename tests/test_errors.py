@@ -1,5 +1,7 @@
 """Bad input: one clear sentence, and an estimator as it was."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,12 +10,31 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch.utils.data import DataLoader, TensorDataset
 
 from helpers import blobs
-from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+from pilae import (
+    SHLN,
+    ConvPILAE,
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    StackedPILAE,
+    scan_blocks,
+)
 from pilae._data.check import check_finite
 
 X, Y = blobs(60)
+
+MIXED = pd.DataFrame(
+    {
+        "a": X[:, 0],
+        "category": pd.Categorical.from_codes(Y, ["u", "v", "w"]),
+        "date": pd.date_range("2020-01-01", periods=60),
+        "text": [f"word {k}" for k in range(60)],
+    }
+)
 
 
 def bad(value):
@@ -79,6 +100,17 @@ CASES = {
     "one row counts": (PILAERegressor(), X, X[:, 0], "nothing to learn", {"sample_weight": np.eye(60)[3]}),
     "class weight": (PILAEClassifier(class_weight="even"), X, Y, "None, 'balanced' or a dict"),
     "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "X holds text .*OneHotEncoder"),
+    "text targets": (PILAERegressor(), X, np.array(list("abc"))[Y], "use PILAEClassifier where these are classes"),
+    "text targets, pandas": (PILAERegressor(), X, pd.Series(list("abc" * 20), dtype="category"), "use PILAEClassifier"),
+    "date targets": (PILAERegressor(), X, Y.astype("datetime64[D]"), "y holds dates or times"),
+    "other head": (PILAERegressor(head="foo"), X, Y, r"estimator such as sklearn\.ensemble\.RandomForestRegressor"),
+    "path": (PILAEClassifier(), "a.csv", None, r"pilae\.scan_csv\('a\.csv', target=\.\.\.\)"),
+    "path of parquet": (PILAEClassifier(), Path("a.pq"), Y, r"pilae\.scan_parquet\('a\.pq'"),
+    "data loader": (PILAEClassifier(), DataLoader(torch.asarray(X), 20), Y, r"pass pilae\.scan_blocks\(X\)"),
+    "data set": (PILAEClassifier(), TensorDataset(torch.asarray(X)), Y, r"X is a TensorDataset.*takes rows"),
+    "category column": (StackedPILAE(), MIXED[["a", "category"]], None, "Column 'category' of X holds categories"),
+    "date column": (StackedPILAE(), MIXED[["date", "a"]], None, "Column 'date' of X holds dates"),
+    "text column": (PILClassifier(), MIXED, Y, "Column 'category' of X holds categories, 'date', 'text' no numbers"),
     "short y": (PILAEClassifier(), X, Y[:-1], "X has 60 rows but y has 59"),
     "short y, regression": (PILAERegressor(), X, Y[:-1], "X has 60 rows but y has 59"),
     "no y": (PILAEClassifier(), X, None, "requires y to be passed"),
@@ -207,3 +239,9 @@ def test_a_missing_label_is_named(first):
     labels = np.array([first, None, "b"] * 20, dtype=object)
     with pytest.raises(ValueError, match="y holds None"):
         PILAEClassifier().fit(X, labels)
+
+
+def test_all_columns_that_are_missing_are_named():
+    model = PILAEClassifier(depth=0).fit(MIXED[["a"]].assign(b=X[:, 1]), Y)
+    with pytest.raises(ValueError, match="it lacks 'a', 'b'"):
+        model.predict(scan_blocks([pd.DataFrame({"c": X[:, 2]})]))

@@ -48,6 +48,8 @@ def test_digits(params):
     proba = model.predict_proba(X_test)
     close(proba.sum(1), np.ones(len(proba)), terms=10)
     np.testing.assert_array_equal(model.classes_[proba.argmax(1)], model.predict(X_test))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(model.predict_log_proba(X_test), np.log(proba))
     if "loo_score_" in vars(model):
         assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025
 

@@ -1,9 +1,10 @@
 """Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
+from .frames import check_numbers, is_frame
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
@@ -35,8 +37,7 @@ def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1
 
     Nothing is copied that is already in order; `name` is the estimator's, for error sentences.
     """
-    if isinstance(X, Iterator):
-        raise read_once("X")
+    check_table(X, name)
     X = unmasked(X, "X")
     estimator = _estimator(name, columns)
     if is_foreign(X):
@@ -83,14 +84,44 @@ def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) ->
     """X as an array of NumPy, or CSR."""
     if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
         X = _sound_sparse(X)
+    if is_frame(X):
+        check_numbers(X, type(estimator).__name__)
     form = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": min_rows}
     X = read_array("X", partial(validate_data, estimator, X, reset=reset, **form))
     if X.dtype.kind not in "biuf":
         raise ValueError(
-            f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
-            "example with skrub.TableVectorizer."
+            f"X must hold real numbers, but its dtype is {X.dtype}: "
+            + ("turn dates and times into numbers first." if X.dtype.kind in "mM" else "encode it first.")
         )
     return X
+
+
+def check_table(X: object, name: str) -> None:
+    """What people pass where rows are wanted, and what to pass instead."""
+    if isinstance(X, Iterator):
+        raise read_once("X")
+    if isinstance(X, str | bytes | PathLike):
+        reader = "parquet" if str(X).endswith((".parquet", ".pq")) else "csv"
+        raise ValueError(
+            f"X is text ({shortened(X)}), and {name} takes rows: where it is the path of a file, pass "
+            f"pilae.scan_{reader}({shortened(X)}, target=...), or what pandas.read_{reader} makes of it."
+        )
+    if isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "shape"):
+        return
+    if hasattr(X, "batch_size"):  # torch's DataLoader, and what is like it
+        raise ValueError(
+            f"X is a {type(X).__name__}, which gives rows in blocks: pass pilae.scan_blocks(X), without a y where the "
+            "blocks bring it."
+        )
+    raise ValueError(
+        f"X is a {type(X).__name__}, and {name} takes rows: a 2D array, a DataFrame or a sparse matrix, or what "
+        "gives blocks of rows as pilae.scan_blocks(X)."
+    )
+
+
+def shortened(value: object) -> str:
+    text = repr(str(value))
+    return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
 def _sound_sparse(X: Array) -> Array:
@@ -140,8 +171,7 @@ READ_ERRORS = {
     "NAType": "{what} contains pandas.NA, which is no number: fill missing values first, for example with "
     "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out.",
     "not compatible with arrays of bytes/strings": "{what} is an array of text: use {what}.astype(float) where it "
-    "holds numbers written out, and encode words first, for example with sklearn.preprocessing.OneHotEncoder (as "
-    "targets they need a classifier).",
+    "holds numbers written out, and encode words first, for example with sklearn.preprocessing.OneHotEncoder.",
     "inhomogeneous shape": "{what} has rows of different lengths: give each as many numbers.",
     "Expected 2D array": "{start} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, "
     "X.reshape(1, -1) one row.",
@@ -152,6 +182,15 @@ READ_ERRORS = {
 }
 """What to say instead of the error of scikit-learn that holds these words."""
 
+TEXT_ERRORS = ("not compatible with arrays of bytes/strings", "could not convert string to float")
+
+
+def text_targets() -> ValueError:
+    return ValueError(
+        "y holds text, and a regressor predicts numbers: use PILAEClassifier where these are classes, and "
+        "numpy.asarray(y, dtype=float) where they are numbers written out."
+    )
+
 
 def _in_one_sentence(error: Exception, what: str) -> Exception:
     if isinstance(error, OverflowError):
@@ -160,6 +199,8 @@ def _in_one_sentence(error: Exception, what: str) -> Exception:
             "example by its logarithm."
         )
     text = str(error)
+    if what == "y" and any(words in text for words in TEXT_ERRORS):
+        return text_targets()
     for words, sentence in READ_ERRORS.items():
         if words in text:
             start, end = text.split(" instead")[0], text.split(":")[-1].strip()

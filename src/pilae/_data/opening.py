@@ -11,6 +11,7 @@ from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .check import Columns, check_same_space, check_X
 from .dask import dask_rows, is_dask, lazily
+from .frames import listed
 from .labels import need_y
 from .rows import Rows
 from .sources import Column, Source
@@ -152,7 +153,7 @@ def check_columns(name: str, columns: Columns, source: Source) -> None:
     """The columns of a source against those of `fit`."""
     if source.columns is not None and columns.names is not None and list(columns.names) != list(source.columns):
         missing = [name for name in columns.names if name not in source.columns]
-        what = f"{missing[:5]} are missing" if missing else "they come in another order or there are others"
+        what = f"it lacks {listed(missing)}" if missing else "they come in another order or there are others"
         raise ValueError(f"The columns of the source are not those of fit: {what}. Name them with columns=[...].")
     if source.d != columns.count:
         raise ValueError(f"X has {source.d} features, but {name} is expecting {columns.count} features as input.")

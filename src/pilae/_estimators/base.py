@@ -76,6 +76,7 @@ class BasePILAE(
 
     _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
     _heads: ClassVar[tuple[str, ...]]
+    _head_example: ClassVar[str]
     _rules: ClassVar[parameters.Rules]
 
     @property
@@ -128,10 +129,8 @@ class BasePILAE(
         if isinstance(head, str) and head in self._heads:
             return HeadSpec(head)
         if isinstance(head, (str, type)) or not hasattr(head, "fit") or not hasattr(head, "predict"):
-            names = ", ".join(map(repr, self._heads))
-            raise parameters.bad(
-                self, "head", f"{names}, an SHLN, or a scikit-learn estimator (an object with fit and predict)"
-            )
+            names, example = ", ".join(map(repr, self._heads)), self._head_example
+            raise parameters.bad(self, "head", f"{names}, an SHLN, or a scikit-learn estimator such as {example}")
         return HeadSpec("estimator", estimator=head)
 
     def _fitted_to(

@@ -9,10 +9,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from .._arrays import Array
+from .._arrays import Array, namespace
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._data.check import TAME, check_X, tamed_weight
+from .._data.dask import is_dask
 from .._data.labels import all_classes
 from .._data.opening import columns_of, is_streamed, stream_to_fit
 from .._data.rows import times_factor, unit_of
@@ -154,6 +155,7 @@ default="auto"
     """
 
     _heads = ("shln", "ridge", "softmax")
+    _head_example = "sklearn.ensemble.RandomForestClassifier()"
     _rules: ClassVar[parameters.Rules] = {
         "class_weight": parameters.Rule(
             lambda v: v is None or isinstance(v, dict) or (isinstance(v, str) and v == "balanced"),
@@ -327,6 +329,14 @@ default="auto"
         """
         return self._ask("predict_proba", X)
 
+    @available_if(head_has("predict_proba"))
+    def predict_log_proba(self, X) -> Array:
+        """Natural logarithm of `predict_proba`, minus infinity where that is 0."""
+        probabilities = self.predict_proba(X)
+        if is_dask(probabilities):
+            return probabilities.map_blocks(_logarithm, dtype=probabilities.dtype)
+        return _logarithm(probabilities)
+
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
         return self._score(X, y, sample_weight)
@@ -335,6 +345,11 @@ default="auto"
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _logarithm(probabilities: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return namespace(probabilities).log(probabilities)
 
 
 def weights_of_labels() -> ValueError:

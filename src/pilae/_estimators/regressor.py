@@ -98,6 +98,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     """
 
     _heads = ("shln", "ridge")
+    _head_example = "sklearn.ensemble.RandomForestRegressor()"
     _rules: ClassVar[parameters.Rules] = {
         "loss": parameters.choice("squared", "robust"),
         "target_scaling": parameters.choice("auto", "none", "asinh"),
