@@ -44,10 +44,11 @@ def bad(value):
 
 
 CASES = {
-    "nan": (PILAEClassifier(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
-    "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
-    "sparse nan": (PILAEClassifier(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
-    "nan, regression": (PILAERegressor(), bad(np.nan), X[:, 0], "X contains NaN"),
+    "nan": (StackedPILAE(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
+    "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*replace it by NaN"),
+    "infinity in layers": (StackedPILAE(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
+    "sparse nan": (StackedPILAE(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
+    "nan, basic": (PILClassifier(), bad(np.nan), Y, "X contains NaN"),
     "nan target": (PILAERegressor(), X, np.where(Y == 0, np.nan, 1.0), "y contains NaN.*leave those rows out"),
     "single target": (PILAERegressor(), X, 3.0, "one target for each row"),
     "single label": (PILAEClassifier(), X, "a", "one target for each row"),
@@ -139,8 +140,8 @@ def test_one_sentence_and_nothing_half_fitted(case):
 def test_a_failed_fit_leaves_a_fitted_model_as_it_was():
     model = PILAEClassifier(depth=1).fit(X, Y)
     before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(bad(np.nan)[:, :3], Y)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(bad(np.inf)[:, :3], Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert model.n_features_in_ == 6
 

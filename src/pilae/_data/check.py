@@ -18,6 +18,7 @@ from .._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .frames import check_numbers, is_frame
+from .gaps import Gaps
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
@@ -30,12 +31,34 @@ class Columns:
 
     count: int
     names: np.ndarray | None = None
+    gaps: Gaps | None = None
+    """How gaps are filled; None where they are refused."""
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers that are made of them."""
+        return self.count + (0 if self.gaps is None else self.gaps.more)
+
+    def summed(self, shares: np.ndarray) -> np.ndarray:
+        """What belongs to each column, from what belongs to each of those that are made of them."""
+        sources = np.arange(self.count)
+        if self.gaps is not None:
+            sources = np.concatenate([sources, self.gaps.flagged])
+        return np.bincount(sources, weights=shares, minlength=self.count)
+
+    def check(self) -> None:
+        """An error where the parts of what was read do not fit together."""
+        if self.gaps is not None:
+            self.gaps.check_shapes(self.count)
 
 
-def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1) -> tuple[Array, Columns]:
+def check_X(
+    X: Any, name: str, columns: Columns | None = None, min_rows: int = 1, *, gaps: bool = False
+) -> tuple[Array, Columns]:
     """X as a 2-D array of its own library, or CSR, and its columns, which must be those of `fit` where they are given.
 
-    Nothing is copied that is already in order; `name` is the estimator's, for error sentences.
+    Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps`, or for
+    columns that know how to fill them, X may hold NaN.
     """
     check_table(X, name)
     X = unmasked(X, "X")
@@ -45,7 +68,7 @@ def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     else:
         X = _plain(X, estimator, min_rows, reset=columns is None)
-    check_finite(X, "X", name)
+    check_finite(X, "X", name, gaps=gaps if columns is None else columns.gaps is not None)
     return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
 
 
@@ -218,14 +241,24 @@ def all_finite(values: Array) -> bool:
         return math.isfinite(float(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
 
 
-def check_finite(X: Array, what: str, name: str) -> None:
+def has_gaps(X: Array) -> bool:
+    """Whether any number is NaN."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    return not all_finite(values) and bool(space_of(values).xp.any(space_of(values).xp.isnan(values)))
+
+
+def check_finite(X: Array, what: str, name: str, *, gaps: bool = False) -> None:
+    """Finite numbers, or gaps where these are taken."""
     values = X.data if scipy.sparse.issparse(X) else X
     if all_finite(values):
         return
     xp = space_of(values).xp
-    nan = bool(xp.any(xp.isnan(values)))
+    if gaps and not bool(xp.any(xp.isinf(values))):
+        return
+    nan = not gaps and bool(xp.any(xp.isnan(values)))
     fill = "fill missing values first" if nan else "replace it by NaN and fill it"
     imputed = f"{fill}, for example with sklearn.impute.SimpleImputer in a Pipeline"
+    imputed = "replace it by NaN where it stands for a missing value" if gaps else imputed
     cure = "leave those rows out" if what == "y" else imputed
     raise ValueError(f"{what} contains {'NaN' if nan else 'infinity'}, which {name} does not take: {cure}.")
 

@@ -2,10 +2,12 @@
 
 from typing import Any, Literal
 
+import numpy as np
+
 Frame = Any
 """A DataFrame of pandas or of polars."""
 
-Kind = Literal["numbers", "truth values", "categories", "text", "dates", "durations", "objects"]
+Kind = Literal["numbers", "truth values", "categories", "numbered categories", "text", "dates", "durations", "objects"]
 
 POLARS_KINDS: dict[str, Kind] = {
     "Boolean": "truth values",
@@ -49,7 +51,7 @@ NUMPY_KINDS: dict[str, Kind] = {
 }
 
 
-AS_THEY_ARE = ("numbers", "truth values", "objects")
+AS_THEY_ARE = ("numbers", "truth values", "numbered categories", "objects")
 """Columns that are read as numbers; of objects some are numbers, and the error of others says what they are."""
 
 
@@ -74,7 +76,7 @@ def _polars_kind(dtype: Any) -> Kind:
 def _pandas_kind(column: Any, dtype: Any) -> Kind:
     name = str(dtype)
     if name == "category":
-        return "categories"
+        return "numbered categories" if dtype.categories.dtype.kind in "biuf" else "categories"
     if name.startswith(("str", "large_string", "dictionary")):
         return "text"
     if name.startswith("date"):
@@ -106,3 +108,59 @@ def listed(names: list) -> str:
     """Names for a sentence, the first few of many."""
     some = ", ".join(repr(name) for name in names[:MOST_NAMED])
     return some if len(names) <= MOST_NAMED else f"{some} and {len(names) - MOST_NAMED} more"
+
+
+Column = Any
+"""A Series of pandas or polars."""
+
+
+def _is_polars(column: Column) -> bool:
+    return type(column).__module__.partition(".")[0] == "polars"
+
+
+def numbers(column: Column) -> np.ndarray:
+    """Numbers or truth values as float64, gaps as NaN."""
+    if _is_polars(column):
+        import polars
+
+        return column.cast(polars.Float64).to_numpy().astype(np.float64)
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def dates(column: Column) -> np.ndarray:
+    """Dates as datetime64 of universal time."""
+    if _is_polars(column):
+        import polars
+
+        zone = getattr(column.dtype, "time_zone", None)
+        column = column if zone is None else column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return column.cast(polars.Datetime("us")).to_numpy().astype("datetime64[us]")
+    import pandas
+
+    return pandas.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+
+
+def durations(column: Column) -> np.ndarray:
+    """Durations in seconds."""
+    if _is_polars(column):
+        import polars
+
+        spans = column.cast(polars.Duration("us")).to_numpy()
+    else:
+        import pandas
+
+        spans = pandas.to_timedelta(column).to_numpy()
+    spans = spans.astype("timedelta64[us]")
+    return np.where(np.isnat(spans), np.nan, spans.astype(np.int64) / 1e6)
+
+
+def factorized(column: Column) -> tuple[np.ndarray, list]:
+    """The place of each value among the distinct ones (-1: a gap), and these."""
+    if _is_polars(column):
+        values = column.drop_nulls().unique(maintain_order=True).to_list()
+        place = {value: number for number, value in enumerate(values)}
+        return np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64), values
+    import pandas
+
+    codes, values = pandas.factorize(column, use_na_sentinel=True)
+    return codes, values.tolist()

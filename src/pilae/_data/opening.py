@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
-from .check import Columns, check_same_space, check_X
+from .check import Columns, check_same_space, check_X, has_gaps
 from .dask import dask_rows, is_dask, lazily
 from .frames import listed
 from .labels import need_y
@@ -33,7 +33,10 @@ class Running(NamedTuple):
 
     def rows(self, X: Array, encoding: Encoding, weight: Column = None, unit: Column = None) -> Rows:
         """Arrays to fit on."""
-        return Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
+        rows = Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
+        if has_gaps(X):
+            rows.learn_gaps()
+        return rows
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -58,11 +61,17 @@ def is_streamed(X: object) -> bool:
 
 
 def stream_to_fit(
-    running: Running, X: Any, y: Any, sample_weight: Any, kind: type[Reading], place: Space | None = None
+    running: Running,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    kind: type[Reading],
+    place: Space | None = None,
+    on_gaps: str = "refuse",
 ) -> Stream:
     """The rows for `fit`, after a first reading of their targets."""
     space = space_for(np.empty(0), running.device) if place is None else place
-    settings = running.settings | {"name": running.name}
+    settings = running.settings | {"name": running.name, "on_gaps": on_gaps}
     if is_dask(X):
         if kind is not NoTargets:
             need_y(running.name, y)
@@ -79,6 +88,14 @@ def stream_to_add(
     rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
+    return _filled(rows, columns)
+
+
+def _filled(rows: Stream, columns: Columns) -> Stream:
+    """With gaps filled as in `fit`."""
+    if columns.gaps is not None:
+        rows.fill_gaps(columns.gaps)
+        rows.on_gaps = "take"
     return rows
 
 
@@ -110,7 +127,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     longer than the answer. What is wrong with them is said on the usual way.
     """
     f, after, method, args = question
-    width = max(columns.count, place.widest, after)
+    width = max(columns.width, place.widest, after)
     if (
         type(X) is np.ndarray
         and 0 < X.size <= QUICK_NUMBERS
@@ -119,6 +136,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
         and X.dtype.name == place.dtype
         and place.space == NUMPY
         and place.gauge is columns.names is None
+        and columns.width == columns.count
     ):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
             part = f(X) if math.isfinite(X.sum()) else None
@@ -134,11 +152,14 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
     if isinstance(X, Source):
         check_columns(running.name, columns, X)
         settings = running._replace(dtype=place.dtype).settings
-        return Stream(X, place.space, look=Look(X.count()), name=running.name, gauge=place.gauge, **settings)
+        look = Look(X.count())
+        stream = Stream(X, place.space, look=look, name=running.name, gauge=place.gauge, **settings)
+        return _filled(stream, columns)
     X, _ = check_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
-    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge)
+    gaps = columns.gaps if columns.width > columns.count or has_gaps(X) else None
+    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, gaps=gaps)
 
 
 def check_alone(y: object, sample_weight: object) -> None:

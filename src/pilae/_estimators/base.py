@@ -18,6 +18,7 @@ from .._base.progress import CallbackSupportMixin, peak_megabytes
 from .._base.scalars import seed_of
 from .._data.check import Columns, check_weight, scaled_weight
 from .._data.dask import dask_score, is_dask
+from .._data.gaps import Gaps, GapsFound
 from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Column, Source
@@ -77,6 +78,7 @@ class BasePILAE(
     _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
     _heads: ClassVar[tuple[str, ...]]
     _head_example: ClassVar[str]
+    _takes_gaps = True
     _rules: ClassVar[parameters.Rules]
 
     @property
@@ -145,6 +147,8 @@ class BasePILAE(
             result, targets = self._network_for(spec, rows, y, fit_params, targets)
         finally:
             rows.progress.close()
+        columns = replace(columns, gaps=rows.gaps or Gaps.unseen(result.means))
+        moved = None if result.importances is None else columns.summed(result.importances)
         seconds = time.perf_counter() - start
         stats = {
             "rows": rows.n,
@@ -155,7 +159,7 @@ class BasePILAE(
         }
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
-        fitted = replace(fitted, halves=result.halves, importances=result.importances, optimism=result.optimism)
+        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism)
         fitted = fitted.judged()
         rows.progress.end()
         return fitted
@@ -164,7 +168,11 @@ class BasePILAE(
         self, spec: Spec, rows: Rows, y: Column, fit_params: dict, targets: Targets
     ) -> tuple[Result, Targets]:
         """The network, and what its outputs mean."""
-        return fit_network(spec, rows, y, fit_params, targets.merits), targets
+        try:
+            return fit_network(spec, rows, y, fit_params, targets.merits), targets
+        except GapsFound:
+            rows.learn_gaps()
+            return fit_network(spec, rows, y, fit_params, targets.merits), targets
 
     # ------------------------------------------------------------------------------------------ updating
 
@@ -304,11 +312,11 @@ class BasePILAE(
     def _check_loaded(self) -> None:
         fitted = self._read()
         fitted.check()
-        rows = Rows(np.zeros((1, fitted.columns.count)), fitted.network.space, dtype=fitted.network.dtype)
+        rows = Rows(np.zeros((1, fitted.columns.width)), fitted.network.space, dtype=fitted.network.dtype)
         fitted.head.try_out(rows.map(fitted.network, fitted.widest))
 
-    def _ask(self, method: str, X: Any) -> Array:
-        """What the head says of the rows."""
+    def _ask(self, method: str, X: Any, called: str = "") -> Array:
+        """What the head says of the rows; `called` is the estimator's own method where that has another name."""
         fitted = self.fitted_ or self._read()
         head, network, targets = fitted.head, fitted.network, fitted.targets
         head.ready()
@@ -317,7 +325,7 @@ class BasePILAE(
         def of(rows: Array) -> Array:
             return answer(targets, network(rows))
 
-        return answers(self, network, fitted.columns, X, Question(of, head.width or 0, method))
+        return answers(self, network, fitted.columns, X, Question(of, head.width or 0, called or method))
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).

@@ -142,6 +142,10 @@ default="auto"
     searched. Candidates whose encoder has more than a third of the rows as degrees of freedom are dropped: their
     anchors would fire on themselves alone.
 
+    X may have gaps (NaN): they are filled with the mean of the training rows, and where leave-one-out says that gaps of
+    a column tell of the targets, a column of 0 and 1 says where they were. All are sums over rows, the same from any
+    blocks. Infinity is an error.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -197,6 +201,7 @@ default="auto"
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            Gaps (NaN) are filled, see Notes.
             Sources are made by `scan_parquet`, `scan_csv` and `scan_blocks`.
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
@@ -216,7 +221,7 @@ default="auto"
         spec, running = self._spec(), self._running()
         if not is_streamed(X):
             return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params)
-        rows = stream_to_fit(running, X, y, sample_weight, Classes)
+        rows = stream_to_fit(running, X, y, sample_weight, Classes, on_gaps="report")
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
@@ -229,7 +234,7 @@ default="auto"
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
     ) -> FittedModel:
         running = self._running()
-        X, columns = check_X(X, running.name, min_rows=2)
+        X, columns = check_X(X, running.name, min_rows=2, gaps=True)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
         if targets.multilabel and spec.head.kind == "softmax":
@@ -332,10 +337,11 @@ default="auto"
     @available_if(head_has("predict_proba"))
     def predict_log_proba(self, X) -> Array:
         """Natural logarithm of `predict_proba`, minus infinity where that is 0."""
-        probabilities = self.predict_proba(X)
-        if is_dask(probabilities):
-            return probabilities.map_blocks(_logarithm, dtype=probabilities.dtype)
-        return _logarithm(probabilities)
+        answer = self._ask("predict_proba", X, called="predict_log_proba")
+        if is_dask(answer):  # it calls this method for every partition
+            return answer
+        with np.errstate(divide="ignore"):
+            return namespace(answer).log(answer)
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""
@@ -345,11 +351,6 @@ default="auto"
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _logarithm(probabilities: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return namespace(probabilities).log(probabilities)
 
 
 def weights_of_labels() -> ValueError:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -63,12 +63,12 @@ class FittedNetwork(Fitted):
 
     @property
     def features_out(self) -> int:
-        count = self.columns.count
-        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(count)
+        width = self.columns.width
+        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(width)
 
     @property
     def widest(self) -> int:
-        return max(self.columns.count, self.network.widest)
+        return max(self.columns.width, self.network.widest)
 
 
 @saveable
@@ -137,7 +137,8 @@ class FittedModel(FittedNetwork):
 
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
-        self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
+        self.columns.check()
+        self.head.check_shapes(self.network.check_shapes(self.columns.width), self.targets.n_outputs)
         self.targets.check_shapes()
         if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
             raise TypeError("halves and optimism are not what they are called")
@@ -184,6 +185,7 @@ class Fitting(BaseEstimator, Generic[F]):
     """An estimator whose `fitted_` is one value of type F."""
 
     fitted_: F | None = None
+    _takes_gaps: ClassVar[bool] = False
 
     n_features_in_ = attribute("columns.count")
     feature_names_in_ = attribute("columns.names")
@@ -194,6 +196,7 @@ class Fitting(BaseEstimator, Generic[F]):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.array_api_support = True
+        tags.input_tags.allow_nan = self._takes_gaps
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

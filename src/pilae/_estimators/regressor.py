@@ -138,6 +138,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            Gaps (NaN) are filled, as `PILAEClassifier` does.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
@@ -157,11 +158,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         if is_streamed(X):
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
-            stream = stream_to_fit(running, X, y, sample_weight, Numbers)
+            stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report")
             routed = self._head_fit_params(None, fit_params, given=False)
             targets = Numbers.after(stream.look)
             return self._fitted_to(spec, stream, columns_of(stream.source), targets, None, routed)
-        X, columns = check_X(X, running.name, min_rows=2)
+        X, columns = check_X(X, running.name, min_rows=2, gaps=True)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)
         row_weights = None

@@ -183,6 +183,9 @@ def network_hash(fitted: FittedModel, method: str) -> str:
 
     put(f"{network.dtype}, skip {network.skip}")
     put(network.gauge)
+    if fitted.columns.width > fitted.columns.count:
+        for value in vars(fitted.columns.gaps).values():
+            put(value)
     for each in (network, *network.others):
         put_scaling(each.scaling)
         for layer in each.layers:

@@ -46,6 +46,8 @@ class Result(NamedTuple):
     """What of its score is the luck of having been chosen."""
     judging: Scored | None
     """Leave-one-out results of the rows that judge, the same whatever was chosen."""
+    means: np.ndarray
+    """Of the columns, as they came."""
 
 
 def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, merits: Merits | None = None) -> Result:
@@ -89,7 +91,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
-    return Result(network, head, choice.table, halves if plan.rounds else None, moved, choice.optimism, judging)
+    halves, means = halves if plan.rounds else None, network.undo_gauge(to_numpy(survey.moments.mean_a))
+    return Result(network, head, choice.table, halves, moved, choice.optimism, judging, means)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

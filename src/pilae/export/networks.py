@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
+from .._data.check import Columns
 from .._engine.calibration import Calibration
 from .._engine.curve import LARGEST, Curve
 from .._engine.pieces import Pieces
@@ -57,6 +58,23 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
     # asinh(x) = sign(x) log(|x| + sqrt(x^2 + 1)): not every runtime has the operator itself
     root = graph.op("Sqrt", graph.op("Add", graph.op("Mul", x, x), 1.0))
     return graph.op("Mul", graph.op("Sign", x), graph.op("Log", graph.op("Add", graph.op("Abs", x), root)))
+
+
+def _filled(graph: Graph, columns: Columns, x: str) -> str:
+    """Rows without gaps, and the columns that say where they were."""
+    gaps = columns.gaps
+    if gaps is None:
+        return x
+    missing = graph.op("IsNaN", x)
+    x = graph.op("Where", missing, gaps.fill, x)
+    if not gaps.more:
+        return x
+    flags = graph.op("Gather", graph.inside(missing), graph.integers(gaps.flagged), axis=1)
+    return graph.op("Concat", x, flags, axis=1)
+
+
+def _features_of_rows(graph: Graph, model: Any, x: str) -> str:
+    return _features(graph, model.network_, _filled(graph, model.fitted_.columns, graph.inside(x)))
 
 
 def _features(graph: Graph, network: Network, x: str) -> str:
@@ -140,7 +158,7 @@ def _softmax_head(graph: Graph, head: EstimatorHead, x: str) -> str:
 def classified(graph: Graph, model: Any, x: str) -> list[Output]:
     head, classes, multilabel = model.head_, model.classes_, model.multilabel_
     head.ready()
-    features = _features(graph, model.network_, graph.inside(x))
+    features = _features_of_rows(graph, model, x)
     if isinstance(head, EstimatorHead):
         if head.factor is None or not isinstance(head.estimator, LogisticRegression):
             raise _no_estimators(head.estimator)
@@ -177,7 +195,7 @@ def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
     head.ready()
     if isinstance(head, EstimatorHead):
         raise _no_estimators(head.estimator)
-    value = _scores(graph, head, _features(graph, model.network_, graph.inside(x)))
+    value = _scores(graph, head, _features_of_rows(graph, model, x))
     curve = model.fitted_.targets.curve
     if curve is not None:
         value = _mean_on_curve(graph, curve, value)
@@ -197,7 +215,7 @@ def transformed(graph: Graph, model: Any, x: str) -> list[Output]:
     if hasattr(model, "branches_"):
         value = image_features(graph, model.branches_, graph.inside(x))
     else:
-        value = _features(graph, model.network_, graph.inside(x))
+        value = _features_of_rows(graph, model, x)
     return [Output("features", graph.outside(value), FLOAT32, [int(model._n_features_out)])]
 
 

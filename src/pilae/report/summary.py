@@ -93,7 +93,8 @@ def summarise(
 def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
     """What the network makes of rows: the scaled input at depth 0."""
     network = model.network_
-    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
+    gaps = model.fitted_.columns.gaps
+    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge, gaps=gaps)
     return to_numpy(network(rows.dense(), depth)).astype(float)
 
 
