@@ -361,6 +361,8 @@ def containers(model: Any, seed: int, n: int, d: int, kind: str) -> None:
         X = (np.random.default_rng(seed).random(X.shape) < 0.3) * 1.0
     if kind == "float16":
         X = X.astype(np.float16).astype(float)
+    if kind == "category" and takes_gaps(model):  # there it is no longer the same numbers
+        return
     dressed = CONTAINERS[kind](X)
     of = f"{model} on {kind}, seed {seed}, {n} x {d}"
     try:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from os import PathLike
 from typing import Any
@@ -15,61 +14,43 @@ from sklearn.utils.validation import validate_data
 
 from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
-from .._base.saveable import saveable
 from .._base.scalars import is_number
+from .columns import Columns
 from .frames import check_numbers, is_frame
-from .gaps import Gaps
+from .tables import Table, is_mixed
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
 
 
-@saveable
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """How many columns rows have, and their names where a table gave them."""
-
-    count: int
-    names: np.ndarray | None = None
-    gaps: Gaps | None = None
-    """How gaps are filled; None where they are refused."""
-
-    @property
-    def width(self) -> int:
-        """Columns of numbers that are made of them."""
-        return self.count + (0 if self.gaps is None else self.gaps.more)
-
-    def summed(self, shares: np.ndarray) -> np.ndarray:
-        """What belongs to each column, from what belongs to each of those that are made of them."""
-        sources = np.arange(self.count)
-        if self.gaps is not None:
-            sources = np.concatenate([sources, self.gaps.flagged])
-        return np.bincount(sources, weights=shares, minlength=self.count)
-
-    def check(self) -> None:
-        """An error where the parts of what was read do not fit together."""
-        if self.gaps is not None:
-            self.gaps.check_shapes(self.count)
-
-
 def check_X(
-    X: Any, name: str, columns: Columns | None = None, min_rows: int = 1, *, gaps: bool = False
+    X: Any, name: str, columns: Columns | None = None, min_rows: int = 1, *, gaps: bool = False, tables: bool = False
 ) -> tuple[Array, Columns]:
     """X as a 2-D array of its own library, or CSR, and its columns, which must be those of `fit` where they are given.
 
-    Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps`, or for
-    columns that know how to fill them, X may hold NaN.
+    Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps` X may hold
+    NaN, with `tables` it may be a DataFrame of mixed columns; so it may for columns that know what to do with them.
     """
     check_table(X, name)
     X = unmasked(X, "X")
     estimator = _estimator(name, columns)
-    if is_foreign(X):
+    table = columns.table if columns is not None else Table.learnt(X) if tables and is_mixed(X) else None
+    if table is not None:
+        if not is_frame(X):
+            raise ValueError(
+                f"This {name} was fitted on a table whose columns are not all numbers: give a DataFrame of the same "
+                "columns."
+            )
+        _check_sizes(X.shape, name, min_rows)
+        validate_data(estimator, X, skip_check_array=True, reset=columns is None)
+        X = table(X)
+    elif is_foreign(X):
         X = _foreign(X, name, min_rows)
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     else:
         X = _plain(X, estimator, min_rows, reset=columns is None)
-    check_finite(X, "X", name, gaps=gaps if columns is None else columns.gaps is not None)
-    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
+    check_finite(X, "X", name, gaps=gaps if columns is None else columns.intake is not None)
+    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None), table)
 
 
 @cache
@@ -94,13 +75,17 @@ def _foreign(X: Array, name: str, min_rows: int) -> Array:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
     if not _arrays.is_numeric(X):
         raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
-    for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
+    _check_sizes(X.shape, name, min_rows)
+    return X
+
+
+def _check_sizes(shape: tuple[int, ...], name: str, min_rows: int) -> None:
+    for size, what, least in ((shape[0], "sample", min_rows), (shape[1], "feature", 1)):
         if size < least:
             raise ValueError(
-                f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
+                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of {least} is "
                 f"required by {name}."
             )
-    return X
 
 
 def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) -> Array:

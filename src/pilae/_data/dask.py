@@ -28,7 +28,7 @@ PART = 40
 
 LOW = 2**PART - 1
 
-WORKER_SETTINGS = ("kind", "factor", "block_rows", "dtype", "name", "checked", "gauge", "gaps", "on_gaps")
+WORKER_SETTINGS = ("kind", "factor", "block_rows", "dtype", "name", "checked", "gauge", "intake", "on_gaps")
 """What a worker must know to read its partition."""
 
 

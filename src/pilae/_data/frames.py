@@ -114,6 +114,10 @@ Column = Any
 """A Series of pandas or polars."""
 
 
+def column_at(frame: Frame, number: int) -> Column:
+    return frame.to_series(number) if isinstance(frame.dtypes, list) else frame.iloc[:, number]
+
+
 def _is_polars(column: Column) -> bool:
     return type(column).__module__.partition(".")[0] == "polars"
 

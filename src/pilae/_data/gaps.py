@@ -14,13 +14,11 @@ there is for the ridge, and the search, to say. Columns whose gaps are in the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, namespace, space_of, to_numpy
-from .._base.saveable import check_shape, saveable
+from .._arrays import namespace, space_of, to_numpy
 from .blocks import Block
 from .keys import row_keys
 
@@ -37,47 +35,6 @@ SMALL = 2.0**-32
 
 class GapsFound(Exception):
     """A pass over rows met gaps, and how to fill them is not known yet."""
-
-
-@saveable
-@dataclass(frozen=True, eq=False)
-class Gaps:
-    """Numbers for gaps, one a column, and the columns that are given a second time as 0 and 1: where they have gaps."""
-
-    fill: np.ndarray
-    flagged: np.ndarray
-
-    @classmethod
-    def unseen(cls, means: np.ndarray) -> Self:
-        """For columns without a gap, which later rows may have."""
-        return cls(means, np.empty(0, np.int64))
-
-    @property
-    def more(self) -> int:
-        """How many columns come to those of the rows."""
-        return len(self.flagged)
-
-    def check_shapes(self, columns: int) -> None:
-        check_shape(self.fill, columns)
-        check_shape(self.flagged, len(self.flagged))
-        if self.flagged.dtype.kind not in "iu" or not np.isfinite(self.fill).all():
-            raise TypeError("gaps are filled with numbers, and flagged by the number of their column")
-        if len(self.flagged) and not 0 <= self.flagged.min() <= self.flagged.max() < columns:
-            raise ValueError("gaps of columns that are not there")
-
-    def __call__(self, X: Array) -> Array:
-        space = space_of(X)
-        xp = space.xp
-        if not xp.isdtype(X.dtype, "real floating"):
-            X = xp.astype(X, xp.float64)
-        missing = xp.isnan(X)
-        filled = X
-        if bool(xp.any(missing)):
-            filled = xp.where(missing, xp.astype(space.asarray(self.fill), X.dtype), X)
-        if not self.more:
-            return filled
-        flags = xp.take(missing, space.asarray(self.flagged), axis=1)
-        return xp.concat([filled, xp.astype(flags, X.dtype)], axis=1)
 
 
 class GapSums:
@@ -119,14 +76,14 @@ class GapSums:
         self.gaps.merge(other.gaps)
         self.all.merge(other.all)
 
-    def found(self) -> Gaps:
-        """What they say in the end."""
+    def found(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers for gaps, one a column, and the columns whose gaps tell."""
         weight = np.where(self.weight > 0, self.weight, 1.0)
         fill = rounded(self.sums / weight, self.sizes / weight) / SMALL
         flagged: dict[int, int] = {}
         for column in np.flatnonzero(self._telling() & (self.rows >= FEWEST_GAPS)).tolist():
             flagged.setdefault(int(self.pattern[column]), column)
-        return Gaps(fill, np.array(list(flagged.values()), np.int64))
+        return fill, np.array(list(flagged.values()), np.int64)
 
     def _telling(self) -> np.ndarray:
         """The columns whose gaps say something of the targets."""

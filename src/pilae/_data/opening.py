@@ -9,7 +9,8 @@ import numpy as np
 from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
-from .check import Columns, check_same_space, check_X, has_gaps
+from .check import check_same_space, check_X, has_gaps
+from .columns import Columns
 from .dask import dask_rows, is_dask, lazily
 from .frames import listed
 from .labels import need_y
@@ -31,11 +32,18 @@ class Running(NamedTuple):
     block_rows: int | str = "auto"
     verbose: float = 0
 
-    def rows(self, X: Array, encoding: Encoding, weight: Column = None, unit: Column = None) -> Rows:
-        """Arrays to fit on."""
+    def rows(
+        self,
+        X: Array,
+        encoding: Encoding,
+        weight: Column = None,
+        unit: Column = None,
+        categorical: tuple[int, ...] = (),
+    ) -> Rows:
+        """Arrays to fit on; these columns are categories."""
         rows = Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
-        if has_gaps(X):
-            rows.learn_gaps()
+        if categorical or has_gaps(X):
+            rows.learn_intake(categorical)
         return rows
 
     @property
@@ -88,13 +96,13 @@ def stream_to_add(
     rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
-    return _filled(rows, columns)
+    return _taken_in(rows, columns)
 
 
-def _filled(rows: Stream, columns: Columns) -> Stream:
-    """With gaps filled as in `fit`."""
-    if columns.gaps is not None:
-        rows.fill_gaps(columns.gaps)
+def _taken_in(rows: Stream, columns: Columns) -> Stream:
+    """With gaps and categories as in `fit`."""
+    if columns.intake is not None:
+        rows.take_in(columns.intake)
         rows.on_gaps = "take"
     return rows
 
@@ -136,7 +144,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
         and X.dtype.name == place.dtype
         and place.space == NUMPY
         and place.gauge is columns.names is None
-        and columns.width == columns.count
+        and columns.are_plain
     ):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
             part = f(X) if math.isfinite(X.sum()) else None
@@ -154,12 +162,13 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
         settings = running._replace(dtype=place.dtype).settings
         look = Look(X.count())
         stream = Stream(X, place.space, look=look, name=running.name, gauge=place.gauge, **settings)
-        return _filled(stream, columns)
+        return _taken_in(stream, columns)
     X, _ = check_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
-    gaps = columns.gaps if columns.width > columns.count or has_gaps(X) else None
-    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, gaps=gaps)
+    columns.tell_unknown(X)
+    intake = None if columns.are_plain and not has_gaps(X) else columns.intake
+    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, intake=intake)
 
 
 def check_alone(y: object, sample_weight: object) -> None:

@@ -20,7 +20,7 @@ from .._base.progress import Progress
 from .._engine.scaling import Extent
 from .blocks import Block
 from .check import check_answer
-from .gaps import Gaps, GapSums
+from .intake import Intake, IntakeSums
 from .sources import Column, at
 
 BLOCK_BYTES = 128 * 2**20
@@ -76,8 +76,8 @@ class Rows:
         Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
     gauge : integer array, optional
         Exponents of two, one a column: blocks hold the columns times these powers (see `scaling.gauge_for`).
-    gaps : Gaps, optional
-        Blocks hold the columns with their gaps filled, and then those that say where they were.
+    intake : Intake, optional
+        What becomes of the columns first: blocks hold what it makes of them.
     numbers : integer array, optional
         Of a sample: which rows it was taken from.
     passes : int
@@ -95,7 +95,7 @@ class Rows:
     dtype: str = ""
     progress: Progress = field(default_factory=partial(Progress, 0))
     gauge: np.ndarray | None = None
-    gaps: Gaps | None = None
+    intake: Intake | None = None
     numbers: Column = None
     passes: int = 0
 
@@ -104,21 +104,21 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.dtype = self.dtype or float_name(self.X)
-        self.fill_gaps(self.gaps)
+        self.take_in(self.intake)
 
-    def fill_gaps(self, gaps: Gaps | None) -> None:
+    def take_in(self, intake: Intake | None) -> None:
         """Read the rows like that from now on."""
-        self.gaps = gaps
+        self.intake = intake
         self.n, self.d = self._shape()
-        self.d += 0 if gaps is None else gaps.more
+        self.d = self.d if intake is None else intake.width
         self._moved: Array = None
         """X where the blocks are wanted, if it is dense, comes from elsewhere and fits there."""
 
-    def learn_gaps(self) -> None:
-        """Find out, in one pass, how to fill the gaps of these rows, and do so."""
-        self.fill_gaps(None)
-        found = self.total(partial(GapSums, self.d), GapSums.add, "looking at the gaps").found()
-        self.fill_gaps(found)
+    def learn_intake(self, categorical: tuple[int, ...] = ()) -> None:
+        """Find out, in one pass, what to do with gaps and categories in the columns of these rows, and do so."""
+        self.take_in(None)
+        make = partial(IntakeSums, self.d, categorical)
+        self.take_in(self.total(make, IntakeSums.add, "looking at the columns").found())
 
     def _shape(self) -> tuple[int, int]:
         """Of the rows as they come."""
@@ -211,7 +211,7 @@ class Rows:
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""
         X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
-        return replace(self, X=X, gauge=None, gaps=None)
+        return replace(self, X=X, gauge=None, intake=None)
 
     def first(self, count: int) -> Rows:
         """The first rows of a sample with weights, as views."""
@@ -269,10 +269,10 @@ class Rows:
             X = X.toarray()
         with np.errstate(over="ignore"):  # what float32 does not hold shows in what is made of it
             if self.gauge is not None:
-                X = X if self.gaps is None else self.gaps(X)
+                X = X if self.intake is None else self.intake(X)
                 return self.space.asarray(times_powers(X, self.gauge), self.dtype)
             X = self.space.asarray(X, self.dtype)
-            return X if self.gaps is None else self.gaps(X)
+            return X if self.intake is None else self.intake(X)
 
 
 def unit_of(w: Column) -> Column:

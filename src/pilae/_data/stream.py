@@ -100,7 +100,7 @@ class Stream(Rows):
             for start in range(0, piece.n, step):
                 part = piece.at(slice(start, start + step))
                 encoding = self.kind.encoded(part)
-                if self.space.is_cuda and self.gauge is self.gaps is None and not scipy.sparse.issparse(part.X):
+                if self.space.is_cuda and self.gauge is self.intake is None and not scipy.sparse.issparse(part.X):
                     yield part, encoding, *sender(self.space.device)(part.X.astype(self.dtype, copy=False))
                 else:
                     yield part, encoding, self._dense(part.X), lambda: None
@@ -120,9 +120,9 @@ class Stream(Rows):
         self._check_count(start)
         return self._taken(choices, parts)
 
-    def learn_gaps(self) -> None:
+    def learn_intake(self, categorical: tuple[int, ...] = ()) -> None:
         self.on_gaps, self.checked = "take", False
-        super().learn_gaps()
+        super().learn_intake(categorical)
 
     def _check(self, piece: Piece) -> None:
         """Numbers that can be computed with, or gaps that are known how to fill."""

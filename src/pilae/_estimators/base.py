@@ -14,11 +14,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import has_fit_parameter
 
 from .._arrays import Array
-from .._base.progress import CallbackSupportMixin, peak_megabytes
+from .._base.progress import CallbackSupportMixin
 from .._base.scalars import seed_of
-from .._data.check import Columns, check_weight, scaled_weight
+from .._data.check import check_weight, scaled_weight
+from .._data.columns import Columns
 from .._data.dask import dask_score, is_dask
-from .._data.gaps import Gaps, GapsFound
+from .._data.gaps import GapsFound
+from .._data.intake import Intake
 from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Column, Source
@@ -30,7 +32,7 @@ from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters, update
 from .autoencoder import PILAutoencoder, features_of_layer, layer_spec, template_of
-from .fitted import FittedModel, Fitting, attribute
+from .fitted import FittedModel, Fitting, attribute, stats_of
 from .shln import SHLN
 
 if TYPE_CHECKING:
@@ -147,20 +149,12 @@ class BasePILAE(
             result, targets = self._network_for(spec, rows, y, fit_params, targets)
         finally:
             rows.progress.close()
-        columns = replace(columns, gaps=rows.gaps or Gaps.unseen(result.means))
+        columns = replace(columns, intake=rows.intake or Intake.without_gaps(result.means))
         moved = None if result.importances is None else columns.summed(result.importances)
-        seconds = time.perf_counter() - start
-        stats = {
-            "rows": rows.n,
-            "passes": rows.passes,
-            "seconds": seconds,
-            "rows_per_second": rows.n * rows.passes / seconds,
-            "peak_megabytes": peak_megabytes(),
-        }
+        stats = stats_of(rows, time.perf_counter() - start)
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
-        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism)
-        fitted = fitted.judged()
+        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism).judged()
         rows.progress.end()
         return fitted
 
@@ -171,7 +165,7 @@ class BasePILAE(
         try:
             return fit_network(spec, rows, y, fit_params, targets.merits), targets
         except GapsFound:
-            rows.learn_gaps()
+            rows.learn_intake()
             return fit_network(spec, rows, y, fit_params, targets.merits), targets
 
     # ------------------------------------------------------------------------------------------ updating

@@ -66,6 +66,9 @@ default="auto"
         "asinh" standardises and then tames the tails of the columns; "pieces" standardises and adds ramps between
         quantiles of every column, where there is room for them. "auto" is found by the search; without one it
         standardises unless the columns share one scale (see `StackedPILAE`).
+    categorical_features : "from_dtype", array-like of int, bool or str, or None, default="from_dtype"
+        Which columns hold categories. Columns of text and of categories in a DataFrame do; an array-like also names
+        columns of codes: their numbers, a mask, or their names. None takes no DataFrame with such columns. See Notes.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, times sample_weight. "balanced" gives every class the same total.
     fit_rows : int, "auto" or None, default=None
@@ -146,6 +149,12 @@ default="auto"
     a column tell of the targets, a column of 0 and 1 says where they were. All are sums over rows, the same from any
     blocks. Infinity is an error.
 
+    X may be a DataFrame of pandas or polars with other columns than numbers. Categories, and text of few different
+    values, become columns of 0 and 1, one for each category (at most 64; rare ones share one); truth values 0 and 1;
+    dates, also those that are written out as ISO 8601 has them, seconds, year, month, day of the week and hour;
+    durations seconds. A category that `fit` did not see is 0 in all columns, and a warning counts them. Free text needs
+    an encoder of its own. Importances are those of the columns as they came.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -183,6 +192,7 @@ default="auto"
         head="shln",
         ridge="auto",
         input_scaling="auto",
+        categorical_features="from_dtype",
         class_weight=None,
         fit_rows=None,
         device=None,
@@ -200,8 +210,8 @@ default="auto"
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
-            Gaps (NaN) are filled, see Notes.
+        X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            It may have gaps (NaN) and, as a DataFrame, columns of categories, truth values and dates, see Notes.
             Sources are made by `scan_parquet`, `scan_csv` and `scan_blocks`.
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
@@ -227,14 +237,18 @@ default="auto"
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
         rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
         rows.read_as(targets)
+        columns = columns_of(rows.source)
+        categorical = columns.categorical(self.categorical_features)
+        if categorical:
+            rows.learn_intake(categorical)
         routed = self._head_fit_params(None, fit_params, given=False)
-        return self._fitted_to(spec, rows, columns_of(rows.source), targets, None, routed)
+        return self._fitted_to(spec, rows, columns, targets, None, routed)
 
     def _fit_arrays(
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
     ) -> FittedModel:
         running = self._running()
-        X, columns = check_X(X, running.name, min_rows=2, gaps=True)
+        X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
         if targets.multilabel and spec.head.kind == "softmax":
@@ -248,7 +262,7 @@ default="auto"
                 raise weights_of_labels()
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
             w, unit = times_factor(self._class_factor(targets.classes, mass), encoding.codes, w, unit)
-        rows = running.rows(X, encoding, w, unit)
+        rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features))
         routed = self._head_fit_params(w, fit_params, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         if not spec.head.linear and not targets.multilabel:  # those that had weight

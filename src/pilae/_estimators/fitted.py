@@ -21,10 +21,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays.threads import sharing
+from .._base.progress import peak_megabytes
 from .._base.saveable import check_shape, saveable
-from .._data.check import Columns
+from .._data.columns import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
+from .._data.rows import Rows
 from .._data.targets import Targets
 from .._network.head import Head
 from .._network.network import Network
@@ -150,6 +152,17 @@ class FittedModel(FittedNetwork):
             check_shape(self.importances, self.columns.count)
             if not np.isfinite(self.importances).all():
                 raise ValueError("importances are shares")
+
+
+def stats_of(rows: Rows, seconds: float) -> dict[str, float]:
+    """What a fit to these rows took."""
+    return {
+        "rows": rows.n,
+        "passes": rows.passes,
+        "seconds": seconds,
+        "rows_per_second": rows.n * rows.passes / seconds,
+        "peak_megabytes": peak_megabytes(),
+    }
 
 
 F = TypeVar("F", bound=Fitted)

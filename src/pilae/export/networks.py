@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
-from .._data.check import Columns
+from .._data.columns import Columns
 from .._engine.calibration import Calibration
 from .._engine.curve import LARGEST, Curve
 from .._engine.pieces import Pieces
@@ -60,21 +60,32 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
     return graph.op("Mul", graph.op("Sign", x), graph.op("Log", graph.op("Add", graph.op("Abs", x), root)))
 
 
-def _filled(graph: Graph, columns: Columns, x: str) -> str:
-    """Rows without gaps, and the columns that say where they were."""
-    gaps = columns.gaps
-    if gaps is None:
+def _taken_in(graph: Graph, columns: Columns, x: str) -> str:
+    """`Intake`: gaps filled and flagged, categories as columns of 0 and 1."""
+    if columns.table is not None:
+        raise ValueError(
+            "This model was fitted on a table whose columns are not all numbers, and an ONNX graph takes numbers: give "
+            "categories as codes (categorical_features=[...]) and dates as numbers, and fit again."
+        )
+    intake = columns.intake
+    if intake is None:
         return x
     missing = graph.op("IsNaN", x)
-    x = graph.op("Where", missing, gaps.fill, x)
-    if not gaps.more:
-        return x
-    flags = graph.op("Gather", graph.inside(missing), graph.integers(gaps.flagged), axis=1)
-    return graph.op("Concat", x, flags, axis=1)
+    filled = graph.op("Where", missing, intake.fill, x)
+    if intake.is_plain:
+        return filled
+    parts = [graph.op("Gather", filled, graph.integers(intake.numeric), axis=1)]
+    for each in intake.categories:
+        own = graph.op("Gather", x, graph.integers([each.column]), axis=1)
+        equal = graph.inside(graph.op("Equal", own, each.values[None, :]))
+        parts.append(graph.op("MatMul", equal, (each.numbers[:, None] == np.arange(each.width)) * 1.0))
+    if len(intake.flagged):
+        parts.append(graph.op("Gather", graph.inside(missing), graph.integers(intake.flagged), axis=1))
+    return graph.side_by_side(parts)
 
 
 def _features_of_rows(graph: Graph, model: Any, x: str) -> str:
-    return _features(graph, model.network_, _filled(graph, model.fitted_.columns, graph.inside(x)))
+    return _features(graph, model.network_, _taken_in(graph, model.fitted_.columns, graph.inside(x)))
 
 
 def _features(graph: Graph, network: Network, x: str) -> str:

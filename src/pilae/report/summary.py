@@ -93,8 +93,8 @@ def summarise(
 def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
     """What the network makes of rows: the scaled input at depth 0."""
     network = model.network_
-    gaps = model.fitted_.columns.gaps
-    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge, gaps=gaps)
+    intake = model.fitted_.columns.intake
+    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge, intake=intake)
     return to_numpy(network(rows.dense(), depth)).astype(float)
 
 
