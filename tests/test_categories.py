@@ -4,6 +4,7 @@ import datetime
 import warnings
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import onnxruntime
 import pandas as pd
@@ -94,6 +95,11 @@ def test_written_dates_are_dates():
     unreadable, gap = written[:2].copy(), written[:2].copy()
     unreadable["built"], gap["built"] = ["soon", "2001-02-03"], [None, "2001-02-03"]
     np.testing.assert_array_equal(model.predict(unreadable), model.predict(gap))
+
+
+def test_few_dates_are_dates_and_numbers_are_no_years():
+    frame = pd.DataFrame({"year": ["1975-01-01", "1976-01-01"] * 10, "zip": ["10001", "89231"] * 10, "a": range(20)})
+    assert [column.kind for column in Table.learnt(frame).columns] == ["dates written out", "text", "numbers"]
 
 
 def test_polars_gives_the_model_of_pandas():
@@ -199,6 +205,19 @@ def test_files_graphs_and_updates(tmp_path):
     rows = np.r_[X, [[100, np.nan]]].astype(np.float32)
     known = evaluation(lambda x: coded.predict_proba(np.c_[x[:, :1], rows[:, 1:]].astype(float)), rows, "float32")
     close(session.run(None, {"X": rows})[1], coded.predict_proba(rows.astype(float)), **known)
+
+
+def test_tables_on_clusters_and_in_blocks():
+    model = PILAEClassifier(**SMALL).fit(FRAME, KIND)
+    lazy = dd.from_pandas(FRAME, npartitions=3)
+    np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(FRAME))
+    assert model.score(lazy, dd.from_pandas(pd.Series(KIND), npartitions=3)) == model.score(FRAME, KIND)
+    with pytest.raises(ValueError, match=r"Column 'town' of X holds text.* on a cluster takes numbers only"):
+        PILAEClassifier(**SMALL).fit(lazy, dd.from_pandas(pd.Series(KIND), npartitions=3))
+    with pytest.raises(ValueError, match=r"Column 'town' of X holds text.* scan_blocks takes numbers only"):
+        scan_blocks([(FRAME, KIND)])
+    with pytest.raises(ValueError, match="a source brings numbers"):
+        model.predict(scan_blocks([FRAME[["size"]]]))
 
 
 def test_models_of_other_categories_are_not_merged():

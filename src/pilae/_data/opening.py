@@ -181,6 +181,11 @@ def check_alone(y: object, sample_weight: object) -> None:
 
 def check_columns(name: str, columns: Columns, source: Source) -> None:
     """The columns of a source against those of `fit`."""
+    if columns.table is not None:
+        raise ValueError(
+            f"This {name} was fitted on a table whose columns are not all numbers, and a source brings numbers: give "
+            "DataFrames, one block after another."
+        )
     if source.columns is not None and columns.names is not None and list(columns.names) != list(source.columns):
         missing = [name for name in columns.names if name not in source.columns]
         what = f"it lacks {listed(missing)}" if missing else "they come in another order or there are others"

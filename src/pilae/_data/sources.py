@@ -16,6 +16,7 @@ import scipy.sparse
 from .._arrays import Array, float_name, to_numpy
 from .._base.extras import extra
 from .check import all_finite, read_once
+from .frames import check_numbers, is_frame
 from .labels import plain_labels
 
 READ_BYTES = 16 * 2**20
@@ -217,6 +218,8 @@ class _BlockSource(Source):
         for number, item in enumerate(self.blocks() if callable(self.blocks) else self.blocks):
             X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
             names = getattr(X, "columns", None)
+            if is_frame(X):
+                check_numbers(X, "scan_blocks")
             if not scipy.sparse.issparse(X):
                 X = to_numpy(X)
             if X.ndim != 2 or X.dtype.kind not in "biuf":

@@ -6,6 +6,7 @@ column is, is learnt once from the training rows.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,6 +23,9 @@ AS_NUMBERS = ("numbers", "truth values", "objects")
 """Kinds of columns that are read as an array is; of objects some are numbers, and others an error."""
 
 WORDS = ("categories", "numbered categories", "text", "numbers", "truth values")
+
+DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+"""A date, and a time of day where there is one. Numbers alone, which NumPy reads as years, are none."""
 
 TAKEN: dict[str, tuple[str, ...]] = {
     "numbers": ("numbers", "truth values", "objects"),
@@ -58,11 +62,12 @@ class TableColumn:
         if kind not in CODED:
             return cls(name, kind)
         codes, values = factorized(column)
-        if kind == "text" and _is_free(codes, len(values)):
+        if kind == "text" and values:
             written = _written_dates(values)
-            if written is None:
+            if written is not None:
+                return cls(name, "dates written out", timed=_timed(written))
+            if _is_free(codes, len(values)):
                 raise _free_text(name, len(values), int((codes >= 0).sum()))
-            return cls(name, "dates written out", timed=_timed(written))
         in_order = sorted(values, key=lambda value: (isinstance(value, str), value))
         return cls(name, kind, _objects(in_order))
 
@@ -119,6 +124,12 @@ class Table:
         each = enumerate(zip(self.columns, kinds_of(frame), strict=True))
         return np.concatenate([column(column_at(frame, j), kind) for j, (column, kind) in each], axis=1)
 
+    def like(self) -> Frame:
+        """A row without a value, for those who want to know what is said of one."""
+        import pandas
+
+        return pandas.DataFrame([[np.nan] * len(self.columns)], columns=[column.name for column in self.columns])
+
     def check(self, count: int) -> None:
         """An error where what was read from a file is no table of so many columns."""
         if len(self.columns) != count:
@@ -161,9 +172,11 @@ def _free_text(name: Any, distinct: int, rows: int) -> ValueError:
 
 def _written_dates(values: list) -> np.ndarray | None:
     """Text as dates, as ISO 8601 writes them, if all of it is."""
+    if not all(isinstance(value, str) and DATE.fullmatch(value) for value in values):
+        return None
     try:
         return np.array(values, dtype="datetime64[us]")
-    except ValueError:
+    except ValueError:  # the 31st of February
         return None
 
 
