@@ -148,6 +148,14 @@ def test_rare_categories_are_pooled():
     assert many.found()[0].width == MOST_CATEGORIES + 1
 
 
+def test_intervals_are_categories(tmp_path):
+    frame = FRAME[["size"]].assign(band=pd.cut(FRAME["size"], 4))
+    model = PILAERegressor(**RIDGE).fit(frame, PRICE)
+    model.save(tmp_path / "m.pilae")
+    np.testing.assert_array_equal(pilae.load(tmp_path / "m.pilae").predict(frame), model.predict(frame))
+    assert model.fitted_.columns.intake.width == 5
+
+
 def test_gaps_in_categories_are_flagged_where_they_tell():
     frame = FRAME[["size", "town"]].copy()
     frame.loc[np.quantile(PRICE, 0.8) < PRICE, "town"] = None
@@ -270,6 +278,7 @@ def test_later_tables_must_be_alike():
         ([9], "holds 9, but X has 9 columns"),
         (["kode"], "names 'kode', and X has no such column"),
         ([True], r"mask of shape \(1,\)"),
+        (["built"], "names 'built', which holds dates and no categories"),
         (None, "Column 'town' of X holds text"),
     ],
 )

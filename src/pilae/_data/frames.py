@@ -163,8 +163,14 @@ def factorized(column: Column) -> tuple[np.ndarray, list]:
     if _is_polars(column):
         values = column.drop_nulls().unique(maintain_order=True).to_list()
         place = {value: number for number, value in enumerate(values)}
-        return np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64), values
+        codes = np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64)
+        return codes, [_plain_value(value) for value in values]
     import pandas
 
     codes, values = pandas.factorize(column, use_na_sentinel=True)
-    return codes, values.tolist()
+    return codes, [_plain_value(value) for value in values.tolist()]
+
+
+def _plain_value(value: Any) -> Any:
+    """A category as files hold it: intervals and the like in words."""
+    return value if isinstance(value, str | int | float) else str(value)

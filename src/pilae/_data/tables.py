@@ -224,5 +224,8 @@ def named_columns(features: Any, names: Any, count: int, table: Table | None) ->
         raise ValueError(f"'categorical_features' holds {asked.max()}, but X has {count} columns, from 0.")
     if table is None:
         return tuple(np.unique(asked).astype(int).tolist())
-    whole = [number for number in asked.tolist() if table.columns[number].width == 1]
-    return tuple(sorted({*own, *np.flatnonzero(np.isin(table.sources, whole)).tolist()}))
+    for number in asked.tolist():
+        if table.columns[number].kind.startswith(("dates", "durations")):
+            name, kind = table.columns[number].name, table.columns[number].kind
+            raise ValueError(f"'categorical_features' names {name!r}, which holds {kind} and no categories.")
+    return tuple(sorted({*own, *np.flatnonzero(np.isin(table.sources, asked)).tolist()}))
