@@ -38,7 +38,7 @@ def browser():
     driver.quit()
 
 
-@pytest.mark.parametrize("width", [380, 1280], ids=["phone", "desktop"])
+@pytest.mark.parametrize("width", [380, 480, 1280, 1920], ids=["phone", "large phone", "laptop", "desktop"])
 @pytest.mark.parametrize("name", ["classes", "numbers"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_renders(browser, pages, name, width, scheme):
@@ -50,6 +50,7 @@ def test_the_page_renders(browser, pages, name, width, scheme):
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
     browser.get((pages / f"{name}.html").as_uri())
+    browser.execute_script("document.querySelectorAll('details').forEach(each => { each.open = true })")
     browser.save_screenshot(str(pages / f"{name}-{width}-{scheme}.png"))
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -59,6 +60,10 @@ def test_the_page_renders(browser, pages, name, width, scheme):
     )
     assert len(sizes) >= 3
     assert all(w > 150 and h > 40 for w, h in sizes)
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('.wide')].filter(each => each.scrollWidth > each.clientWidth).length"
+    )
+    assert width < 1000 or not cut
     ground, text = browser.execute_script(
         "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
     )

@@ -18,6 +18,7 @@ from helpers import close, rounding
 from pilae import cli
 from pilae._tables import files, frames
 from pilae._tables.remarks import is_id
+from pilae.cli import report as cli_report
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ def test_classes_are_predicted_with_probabilities(folder, kinds, capsys):
     assert len(lines) == 21
     page = (folder / "kinds.html").read_text()
     assert "large &lt;b&gt;" in page
-    assert "On test rows" in page
+    assert "Where it is wrong" in page
 
 
 def test_fit_says_what_it_found(folder, capsys):
@@ -241,6 +242,31 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
     assert run("demo", "-o", tmp_path / "demo.html", "--json") == 0
     assert json.loads(capsys.readouterr().out)["test"] > 0.95
     assert "<svg" in (tmp_path / "demo.html").read_text()
+
+
+def test_a_report_says_what_the_commands_say_of_the_rows_it_was_given(folder, prices, capsys, tmp_path):
+    rows = pd.read_csv(folder / "houses.csv")
+    rows.loc[::3, "built"] = None
+    rows.loc[5, "price"] = None
+    rows.to_csv(tmp_path / "sold.csv", index=False)
+    assert run("evaluate", prices, tmp_path / "sold.csv", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert run("report", prices, tmp_path / "sold.csv", "-o", tmp_path / "r.json") == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert [found["test"][key] for key in ("rows", "score")] == [told["rows"], told["score"]] == [799, told["score"]]
+    columns = {each["name"]: each for each in found["table"]["columns"]}
+    assert columns["built"]["missing_where_trained"] == 0 < columns["built"]["missing"]
+    assert found["shuffled"][0]["column"] == "size"
+    assert {each["column"] for each in found["shuffled"]} == {"size", "town", "built", "garden"}
+    assert found["test"]["worst_values"]["columns"][0] == "size"
+
+
+def test_a_report_of_many_rows_shows_the_first_and_scores_all(folder, prices, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli_report, "REPORT_ROWS", 100)
+    monkeypatch.setattr(files.TableFile.pieces, "__defaults__", (100,))
+    assert run("report", prices, folder / "houses.csv", "-o", tmp_path / "r.json") == 0
+    found = json.loads((tmp_path / "r.json").read_text())["test"]
+    assert found["shown_rows"] < found["rows"] == 800
 
 
 def test_what_a_target_means():
@@ -658,3 +684,11 @@ def test_a_report_counts_the_gaps_of_the_table_it_is_given(tmp_path, capsys):
     assert run("report", tmp_path / "t.pilae", test, "-o", tmp_path / "r.json") == 0
     report = json.loads((tmp_path / "r.json").read_text())
     assert [column["missing"] for column in report["table"]["columns"]] == [3]
+
+
+def test_a_fast_fit_searches_nothing(tmp_path, capsys):
+    path = wrote(tmp_path / "t.csv", numbers())
+    assert fitted(path, capsys)["leave_one_out"] > 0.95
+    assert pilae.load(tmp_path / "t.pilae")["model"].search_
+    assert fitted(path, capsys, "--fast")["leave_one_out"] > 0.95
+    assert not pilae.load(tmp_path / "t.pilae")["model"].search_

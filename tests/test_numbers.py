@@ -168,11 +168,13 @@ def test_gauges():
 
 def test_rows_so_far_beyond_those_of_fit_that_nothing_is_left_are_refused():
     regressor = PILAERegressor(depth=0, head="ridge").fit(X, 1e100 * T)
+    for method in (regressor.predict, regressor.predict_interval):  # which know the range that was seen
+        assert np.isfinite(method(1e300 * X)).all()
     stack = StackedPILAE(width=[3], layer=PILAutoencoder(activation="relu2")).fit(X)
-    for method in (regressor.predict, regressor.predict_interval, stack.transform, stack.score_samples):
+    for method in (stack.transform, stack.score_samples):
         with pytest.raises(ValueError, match="so far beyond those of fit"):
             method(1e300 * X)
-    assert set(PILAEClassifier(depth=0, head="ridge").fit(X, Y).predict(1e300 * X)) == {0, 1, 2}
+    assert set(PILAEClassifier(depth=0, head="ridge").fit(X, Y).predict(1e300 * X)) <= {0, 1, 2}
 
 
 def test_probabilities_of_absurd_outputs():

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -179,7 +180,7 @@ def test_many_classes_with_long_names():
     listed = next(line for line in report.to_markdown().splitlines() if line.startswith("60 classes: "))
     assert listed.endswith(" and 40 more.")
     assert len(listed) < 20 * 33 + 40
-    assert len(set(re.findall(r"<tr><td>(long [^<]*)</td>", page))) == 60
+    assert len(set(re.findall(r"<tr><td class=\"left\">(long [^<]*)</td>", page))) == 60
 
 
 def test_a_class_without_rows_has_no_recall():
@@ -192,8 +193,9 @@ def test_a_class_without_rows_has_no_recall():
 def test_heads_without_probabilities_and_label_sets():
     X, y = load_iris(return_X_y=True)
     report = PILAEClassifier(depth=1, head=RidgeClassifier()).fit(X, y).report(X, y)
-    assert set(report.summary["test"]) == {"rows", "numbers_of_file", "score", "confusion", "classes"}
-    assert "Accuracy" in report.to_html()
+    assert not {"log_loss", "calibration", "roc", "worst"} & set(report.summary["test"])
+    assert report.summary["curves"] == []
+    assert "are predicted right" in report.to_html()
     sets = np.column_stack([y > 0, y > 1]).astype(int)
     text = PILAEClassifier(depth=0, head=SHLN(width=20)).fit(X, sets).report(X, sets).to_markdown()
     assert "of whole sets of labels" in text
@@ -284,3 +286,171 @@ def test_importances_are_drawn_the_largest_first():
     summary = model.report().summary
     assert abs(sum(each["share"] for each in summary["importances"]) - 1) < tolerance(terms=4)
     assert summary["importances"][0]["share"] == max(model.feature_importances_)
+
+
+# ------------------------------------------------------------------------------------- for the owner of the data
+
+
+def mixed(count=400, seed=0):
+    """A table of numbers, words, dates and gaps, and its targets: the price follows two columns, and no other."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "size": rng.uniform(20, 200, count),
+            "town": rng.choice(["Aachen", "Bonn", "Celle"], count),
+            "nothing": rng.standard_normal(count),
+        }
+    )
+    price = 8 * frame["size"] + frame["town"].map({"Aachen": 0.0, "Bonn": 200.0, "Celle": -200.0})
+    frame.loc[::7, "nothing"] = np.nan
+    return frame, price.to_numpy() + rng.standard_normal(count)
+
+
+def encode(frame):
+    towns = [(frame["town"] == name).astype(float) for name in ("Aachen", "Bonn", "Celle")]
+    return np.column_stack([frame["nothing"].fillna(0), *towns, frame["size"]])
+
+
+@pytest.fixture(scope="module")
+def houses():
+    frame, price = mixed()
+    model = PILAERegressor(depth=0, random_state=0).fit(encode(frame[:300]), price[:300])
+    columns = [{"name": name, "kind": "any", "missing": 0, "missing_where_trained": 14} for name in frame]
+    table = {"file": "houses.csv", "rows": 400, "target": "price", "columns": columns}
+    return make_report(
+        model, encode(frame[300:]), price[300:], table=table, frame=frame[300:], encode=encode, numbers=range(301, 401)
+    )
+
+
+def test_columns_are_those_of_the_table(houses):
+    found = {each["column"]: each for each in houses.summary["shuffled"]}
+    assert [each["column"] for each in houses.summary["shuffled"]] == ["size", "town", "nothing"]
+    assert found["nothing"]["loss"] < 0.01 < 0.1 < found["town"]["loss"]
+    assert all(each["spread"] >= 0 for each in found.values())
+    assert houses.summary["became"] == {"size": 1, "town": 3, "nothing": 1}
+    assert "missing in the file" in houses.to_markdown()
+    assert {"shuffled", "curve0", "curve1"} <= set(houses.figures)
+
+
+def test_curves_follow_what_the_target_follows(houses):
+    size, town, _ = houses.summary["curves"]
+    means = np.array(size["lines"]["prediction"])
+    slope = np.polyfit(size["values"], means, 1)[0]
+    assert abs(slope - 8) < 0.4
+    assert town["values"] == ["Aachen", "Bonn", "Celle"]
+    aachen, bonn, celle = town["lines"]["prediction"]
+    assert abs(bonn - aachen - 200) < 20
+    assert abs(aachen - celle - 200) < 20
+
+
+def test_the_worst_rows_are_shown_with_their_values(houses):
+    shown, frame = houses.summary["test"]["worst_values"], mixed()[0]
+    assert shown["columns"] == ["size", "town", "nothing"]
+    for (number, *_), values in zip(houses.summary["test"]["worst"], shown["rows"], strict=True):
+        row = frame.iloc[number - 1]
+        assert values == [row["size"], row["town"], None if np.isnan(row["nothing"]) else row["nothing"]]
+    assert "with their values in the columns that matter most" in houses.to_html()
+
+
+def test_what_was_searched_is_folded_and_explained():
+    X, y = load_iris(return_X_y=True)
+    page = PILAEClassifier(random_state=0).fit(X[::2], y[::2]).report(X[1::2], y[1::2]).to_html()
+    assert page.index("How good it is") < page.index("Which columns matter") < page.index("Where it is wrong")
+    assert page.index("Where it is wrong") < page.index("<details>") < page.index("What was searched")
+    assert page.count("<details>") == page.count("</details>") >= 2
+    assert "<dt>leave-one-out</dt>" in page
+
+
+def verdict_of(model, X, y):
+    return " ".join(model.report(X, y).summary["verdict"])
+
+
+def test_the_verdict_names_linear_models_and_useless_ones():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    straight, curved, noise = X @ [1.0, 2.0, 3.0], np.sin(3 * X[:, 0]) + X[:, 1] ** 2, rng.standard_normal(600)
+    plain = PILAERegressor(depth=0, head="ridge", input_scaling="standard").fit(X[:400], straight[:400])
+    assert "This is a linear model" in verdict_of(plain, X[400:], straight[400:])
+    network = PILAERegressor(depth=0, random_state=0).fit(X[:400], curved[:400])
+    assert "It is better than a linear model" in verdict_of(network, X[400:], curved[400:])
+    lost = PILAERegressor(depth=0, random_state=0).fit(X[:400], noise[:400])
+    assert "not surely better than guessing" in verdict_of(lost, X[400:], noise[400:])
+    labels = np.where(noise > 0.5, "yes", "no")
+    lost = PILAEClassifier(depth=0, random_state=0).fit(X[:400], labels[:400])
+    said = verdict_of(lost, X[400:], labels[400:])
+    assert "always saying “no” would be right for" in said
+    assert "not surely better than guessing" in said
+
+
+def test_the_verdict_names_single_rows_that_make_up_the_error():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
+    typo = y[300:].copy()
+    typo[7] = 100_000.0
+    report = model.report(X[300:], typo)
+    assert "One row makes up" in " ".join(report.summary["verdict"])
+    assert "guessing: the" not in " ".join(report.summary["verdict"])
+    assert report.summary["test"]["worst"][0][0] == 7
+
+
+def test_the_linear_model_beside_is_the_ridge_of_the_same_rows():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, head=SHLN(width=30), random_state=0).fit(X, y)
+    ridge = PILAERegressor(depth=0, head="ridge", input_scaling="standard", random_state=0).fit(X, y)
+    found = model.report().summary["training"]["linear"]
+    assert abs(found["score"] - ridge.loo_score_) < 0.01  # each chooses its ridge by its own rows
+    assert ridge.report().summary["training"]["linear"] is None
+    model.partial_fit(X[:5], y[:5])
+    assert model.report().summary["training"]["linear"] is None
+
+
+def test_intervals_of_scores():
+    from pilae.report.verdict import accuracy_interval, r2_interval
+
+    low, high = accuracy_interval(0.9, 100)  # Wilson's, from a table
+    assert abs(low - 0.8256) < 1e-3
+    assert abs(high - 0.9448) < 1e-3
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(200):
+        y = rng.standard_normal(200)
+        low, high = r2_interval(y + 0.5 * rng.standard_normal(200), y)
+        covered += low <= 1 - 0.25 / 1.25 <= high
+    assert 180 <= covered <= 199
+    assert r2_interval(np.ones(50), np.zeros(50)) is None
+
+
+def test_a_score_of_more_rows_than_are_shown():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
+    report = make_report(model, X[300:400], y[300:400], whole={"rows": 142, "score": 0.456})
+    assert report.summary["test"]["rows"] == 142
+    assert report.summary["test"]["shown_rows"] == 100
+    text = report.to_markdown()
+    assert "of the first 100 of the 142 test rows" in text
+    assert "R² is 0.456" in text
+
+
+def test_coverage_of_every_fifth_and_curves_of_classes(iris):
+    X, y = load_diabetes(return_X_y=True)
+    report = PILAERegressor(depth=0, random_state=0).fit(X[:300], y[:300]).report(X[300:], y[300:])
+    fifths = report.summary["test"]["fifths"]
+    assert sum(each["rows"] for each in fifths) == 142
+    assert all(before["to"] <= after["from"] for before, after in pairwise(fifths))
+    hits = sum(each["rows"] * each["coverage"] for each in fifths) / 142
+    assert abs(hits - dict(report.summary["test"]["coverage"])[0.9]) < tolerance(terms=142)
+    assert "fifths" in report.figures
+    assert len(iris.summary["test"]["roc"]) == 3
+    assert all(0.9 < each["area"] <= 1 for each in iris.summary["test"]["roc"])
+    assert "roc" in iris.figures
+
+
+def test_numbers_of_a_column_have_as_many_decimals():
+    from pilae.report.parts import table
+
+    rows = [["a", 0.5, 12000.0, 3], ["b", 0.8333, 1.5, None], ["c", None, 2.25, 1]]
+    cells = [row["cells"] for row in table("", ["", "x", "y", "z"], rows).rows]
+    assert [row[1] for row in cells] == ["0.5000", "0.8333", "–"]
+    assert [row[3] for row in cells] == ["3", "–", "1"]
+    tiny = [row["cells"][0] for row in table("", ["r"], [[1e-9], [0.1]]).rows]
+    assert tiny == ["1e-09", "0.1"]

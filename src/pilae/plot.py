@@ -113,7 +113,23 @@ def draw_width_path(
     if ridge in errors:
         best = errors[ridge]
         ax.set_ylim(0.9 * best.min(), min(float(best.max()), 4 * float(best.min())) * 1.05)
-    ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error", xscale="log")
+    ax.set(xlabel="columns of the output layer", ylabel="squared leave-one-out error")
+    if columns[-1] >= DECADES * columns[0]:
+        plain_log(ax)
+
+
+DECADES = 30
+"""An axis from one number to so many times it is logarithmic: on shorter ones the ticks between powers collide."""
+
+
+def plain_log(ax: Axes) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5 times the powers of ten, and nothing between."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""From leave-one-out outputs to probabilities and intervals."""
+"""From leave-one-out outputs to probabilities."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -173,18 +173,6 @@ def _temperature(slope: Callable[[float], tuple[float, float]], tolerance: float
         if abs(step) <= tolerance:
             break
     return float(np.exp(u))
-
-
-def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:
-    """For each output the weighted quantile of |leave-one-out residual|, rows that are neurons included: the choice
-    of the network has made the others' residuals a little too small.
-
-    The level is raised by one row, as in conformal prediction: the new row is one more.
-    """
-    n = float(np.sum(loo.weight / np.where(loo.unit > 0, loo.unit, 1.0)))
-    level = min(1.0, coverage * (n + 1) / n)
-    size = np.abs(loo.targets - loo.outputs)
-    return np.array([weighted_quantile(column, loo.weight, level) for column in size.T])
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:

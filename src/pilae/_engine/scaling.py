@@ -27,6 +27,8 @@ class Extent:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def add(self, X: Array) -> None:
+        if not X.shape[0]:
+            return
         xp = space_of(X).xp
         self.low = np.minimum(self.low, to_numpy(xp.min(X, axis=0)))
         self.high = np.maximum(self.high, to_numpy(xp.max(X, axis=0)))

@@ -18,21 +18,23 @@ from .._base.progress import CallbackSupportMixin
 from .._base.scalars import seed_of
 from .._data.check import check_weight, scaled_weight
 from .._data.columns import Columns
-from .._data.dask import dask_score, is_dask
 from .._data.gaps import GapsFound
 from .._data.intake import Intake
-from .._data.opening import Question, answers, is_streamed, rows_to_ask, stream_to_add
+from .._data.opening import is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
-from .._data.sources import Column, Source
+from .._data.sources import Column
 from .._data.targets import Encoding, Targets
+from .._engine.bounds import Bounds
+from .._network.linear import linear_peer
 from .._network.structure import WidthRule
 from .._search.fit import Result, fit_network
 from .._search.spec import HeadSpec, Spec
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters, update
+from .asking import Asking
 from .autoencoder import PILAutoencoder, features_of_layer, layer_spec, template_of
-from .fitted import FittedModel, Fitting, attribute, stats_of
+from .fitted import FittedModel, attribute, stats_of
 from .shln import SHLN
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class BasePILAE(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    Fitting[FittedModel],
+    Asking,
 ):
     """What classifier and regressor share."""
 
@@ -154,7 +156,10 @@ class BasePILAE(
         stats = stats_of(rows, time.perf_counter() - start)
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
-        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism).judged()
+        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism)
+        peer = linear_peer(result.network, result.head, rows, result.scored, targets)
+        bounds = Bounds.of(result.extent.low, result.extent.high)
+        fitted = replace(fitted, linear=peer, bounds=bounds).judged(result.scored)
         rows.progress.end()
         return fitted
 
@@ -303,24 +308,6 @@ class BasePILAE(
 
     # ----------------------------------------------------------------------------------------- predicting
 
-    def _check_loaded(self) -> None:
-        fitted = self._read()
-        fitted.check()
-        rows = Rows(np.zeros((1, fitted.columns.width)), fitted.network.space, dtype=fitted.network.dtype)
-        fitted.head.try_out(rows.map(fitted.network, fitted.widest))
-
-    def _ask(self, method: str, X: Any, called: str = "") -> Array:
-        """What the head says of the rows; `called` is the estimator's own method where that has another name."""
-        fitted = self.fitted_ or self._read()
-        head, network, targets = fitted.head, fitted.network, fitted.targets
-        head.ready()
-        answer = getattr(head, method)
-
-        def of(rows: Array) -> Array:
-            return answer(targets, network(rows))
-
-        return answers(self, network, fitted.columns, X, Question(of, head.width or 0, called or method))
-
     def transform(self, X: Any, layer: int | None = None) -> Array:
         """Features of the autoencoder layers (the head's input).
 
@@ -335,15 +322,6 @@ class BasePILAE(
         array of shape (n_samples, width of that layer)
         """
         return features_of_layer(self, X, layer)
-
-    def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
-        model = self._settled()
-        targets = model._read().targets
-        if is_dask(X):
-            return dask_score(model, targets, X, y, sample_weight)
-        if isinstance(X, Source) and y is None:
-            y, sample_weight = X.targets()
-        return targets.score(y, model.predict(X), sample_weight)
 
     def report(
         self, X: Any = None, y: Any = None, *, title: str | None = None, image_shape: tuple[int, ...] | None = None

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import Array
 from .._arrays.threads import sharing
 from .._base.progress import peak_megabytes
 from .._base.saveable import check_shape, saveable
@@ -27,8 +28,10 @@ from .._data.columns import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.rows import Rows
-from .._data.targets import Targets
+from .._data.targets import Numbers, Targets
+from .._engine.bounds import Bounds
 from .._network.head import Head
+from .._network.linear import LinearPeer
 from .._network.network import Network
 
 
@@ -104,12 +107,20 @@ class FittedModel(FittedNetwork):
     """What of its leave-one-out score is the luck of having been chosen by it."""
     importances: np.ndarray | None = None
     """How much each column moves the outputs."""
+    bounds: Bounds | None = None
+    """The range of each column, over all rows that were ever in it."""
+    linear: LinearPeer | None = None
+    """How good a plain linear model of the same rows is, where that was looked at."""
     row_weights: np.ndarray | None = None
     """What a robust fit gave each row."""
 
     @property
     def widest(self) -> int:
         return max(super().widest, self.head.width or 0)
+
+    def features(self, X: Array) -> Array:
+        """What the head sees of rows that are asked about: far ones are brought back near those that were seen."""
+        return self.network(X if self.bounds is None else self.bounds(X))
 
     def ready(self) -> None:
         self.head.ready()
@@ -121,14 +132,16 @@ class FittedModel(FittedNetwork):
         layers = [replace(layer, statistics=None) for layer in self.network.layers]
         return replace(self, network=replace(self.network, layers=layers), head=self.head.lean())
 
-    def judged(self) -> FittedModel:
-        """With the leave-one-out results of its head, where that has some."""
-        results = self.head.judged(self.targets)
+    def judged(self, scored: Rows) -> FittedModel:
+        """With the leave-one-out results of its head, where that has some, of these rows."""
+        results, head = self.head.judged(self.targets), self.head
         if results is None:
             return self
+        if isinstance(self.targets, Numbers):
+            head = head.linear("predict_interval").with_local_scale(self.network, scored)
         rows, predicted, score = results
         left_out = LeftOut(rows, predicted)
-        return replace(self, loo_predictions=left_out, loo_score=score - self.optimism, loo_is_stale=False)
+        return replace(self, head=head, loo_predictions=left_out, loo_score=score - self.optimism, loo_is_stale=False)
 
     def check_streamed(self) -> None:
         """Whether weights of a source mean what they meant in `fit`."""
@@ -148,6 +161,8 @@ class FittedModel(FittedNetwork):
             self.halves.check()
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
+        if self.bounds is not None:
+            self.bounds.check_shapes(self.columns.width)
         if self.importances is not None:
             check_shape(self.importances, self.columns.count)
             if not np.isfinite(self.importances).all():

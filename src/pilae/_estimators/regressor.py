@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin, clone
 
-from .._arrays import Array, dtype_name, float_name, space_of, to_numpy
+from .._arrays import Array, float_name, namespace, to_numpy
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
@@ -17,8 +17,8 @@ from .._data.rows import Rows, unit_of
 from .._data.sources import Column
 from .._data.stream import on_scale_of
 from .._data.targets import Numbers, Targets, read_numbers
-from .._engine.calibration import residual_quantiles
 from .._engine.curve import curve_for, curve_is_better
+from .._engine.intervals import interval_quantiles
 from .._search.fit import Result, fit_network
 from .._search.spec import Spec
 from . import parameters
@@ -264,11 +264,13 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         return self._ask("predict", X)
 
     def predict_interval(self, X, coverage: float = 0.9) -> Array:
-        """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows, on the
-        scale that targets were fitted on (`target_scaling_`).
+        """Intervals that hold about `coverage` of new targets, wider where residuals are larger.
 
-        The width is the quantile of the absolute leave-one-out residuals (the jackknife). Coverage is approximate: it
-        is an average over rows like the training rows, not a promise for each row.
+        Half an interval, on the scale that targets were fitted on (`target_scaling_`), is the quantile of leave-one-out
+        residuals (the jackknife) of rows that are predicted about as high, each in units of the size that residuals
+        have about its row: a ridge of their logarithm on what the output layer sees, where leave-one-out says that it
+        helps. Coverage is approximate, for rows like the training rows, and not a promise for each row. With fewer than
+        60 rows all intervals are equally wide on that scale.
 
         Parameters
         ----------
@@ -286,13 +288,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         fitted.ready()
         head, network, targets = fitted.head.linear("predict_interval"), fitted.network, fitted.targets
         assert isinstance(targets, Numbers)
-        half = residual_quantiles(loo, coverage)
+        quantile = interval_quantiles(loo, head.output.local_scale, coverage)
 
         def ends(rows: Array) -> Array:
-            centre = head.outputs(network(rows))
-            space = space_of(centre)
-            width = space.asarray(half, dtype_name(centre))
-            return space.xp.stack([targets.place(centre + sign * width) for sign in (-1.0, 1.0)], axis=-1)
+            low, high = head.intervals(fitted.features(rows), quantile)
+            return namespace(low).stack([targets.place(low), targets.place(high)], axis=-1)
 
         question = Question(ends, head.width, "predict_interval", (coverage,))
         return answers(self, network, fitted.columns, X, question)

@@ -41,7 +41,11 @@ def added(fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool) ->
     moments = moments.copy() if columns is None else moments.arranged(columns)
     moments.merge(_summed(fitted, head, network, rows, moments))
     new = _with_sums(fitted, head, moments, targets)
-    return replace(new, network=network, approximate=fitted.approximate or layers)
+    bounds = fitted.bounds
+    if bounds is not None:
+        extent = rows.extent()
+        bounds = bounds.joined(extent.low, extent.high)
+    return replace(new, network=network, approximate=fitted.approximate or layers, bounds=bounds)
 
 
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
@@ -102,7 +106,11 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
     for other in others:
         theirs, columns = exact_statistics(other, "merge"), targets.columns_of(other.targets)
         moments.merge(theirs if columns is None else theirs.arranged(columns))
-    return _with_sums(fitted, head, moments, targets)
+    bounds = fitted.bounds
+    for other in others:
+        if bounds is not None:
+            bounds = None if other.bounds is None else bounds.joined(other.bounds.low, other.bounds.high)
+    return replace(_with_sums(fitted, head, moments, targets), bounds=bounds)
 
 
 def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -> FittedModel:
@@ -120,7 +128,7 @@ def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -
     with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
         loo = score_output(head, features_of(fitted.network, head.hidden), scored)
     output = replace(head.output, loo=loo, scored_rows=scored.numbers)
-    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged()
+    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged(scored)
 
 
 # ------------------------------------------------------------------------------------------------------- inside

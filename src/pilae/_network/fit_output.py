@@ -173,13 +173,13 @@ def chooser_of(scored: Rows, neurons: np.ndarray, *, strict: bool = False) -> np
     """Weights of the scored rows that are not neurons, raised so that every class keeps its weight.
 
     A class of which hardly any row is left (anchors take classes in turn, so rare ones are used up first) counts with
-    all its rows. With `strict` no weight is raised, and no row that is a neuron counts.
+    all its rows. With `strict` no weight is raised, and no row that is a neuron counts, unless all are.
     """
     others, (weight, _) = ~neurons, weights_and_units(scored)
     codes = np.zeros(len(others), np.int64) if scored.codes is None else scored.codes
     chooser = np.where(others, weight, 0.0)
     if strict:
-        return chooser
+        return chooser if chooser.any() else weight
     for c in np.unique(codes):
         members = codes == c
         left = members & others

@@ -11,18 +11,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
-from .._arrays import Array, cholesky, namespace, plus_diagonal, solve_triangular, to_numpy
+from .._arrays import Array, cholesky, dtype_name, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .._arrays.threads import lent, sharing
 from .._base.saveable import check_shape, saveable
 from .._data.check import check_answer
 from .._data.rows import Rows
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
+from .._engine.intervals import SCALE_COLUMNS, Quantile, local_scale
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
 from .neurons import HiddenLayer
-from .output import Output
+from .output import Output, features_of
 
 WHITENING_RIDGE = 1e-6
 """Added to the unit diagonal of a correlation matrix before it is factorised."""
@@ -104,11 +105,35 @@ class LinearHead(Head):
         return F if self.hidden is None else self.hidden(F)
 
     def outputs(self, F: Array) -> Array:
-        outputs = self.output(self.features(F))
+        return self._of_features(self.features(F))
+
+    def _of_features(self, F: Array) -> Array:
+        outputs = self.output(F)
         # a class made of them would not show it
         if not isinstance(outputs, np.ndarray) or not math.isfinite(outputs.sum()):
             check_answer(outputs)
         return outputs
+
+    def intervals(self, F: Array, quantile: Quantile) -> tuple[Array, Array]:
+        """The lower and the upper ends of outputs; `quantile` says how many local scales lie between output and end."""
+        F = self.features(F)
+        centre, scale = self._of_features(F), self.output.local_scale
+        half = quantile(to_numpy(centre)) * (1.0 if scale is None else scale(F))
+        width = space_of(centre).asarray(half, dtype_name(centre))
+        return centre - width, centre + width
+
+    def with_local_scale(self, network: Callable[[Array], Array], scored: Rows) -> LinearHead:
+        """This head, and how large residuals are about a row; `scored` are the rows that its residuals are of."""
+        loo, width, hidden = self.output.loo, int(self.output.coef.shape[0]), self.hidden
+        if loo is None:
+            return self
+        width = min(width, SCALE_COLUMNS)
+        if hidden is not None:
+            hidden = hidden.leading(max(width, hidden.links + 1))
+        features = features_of(network, hidden)
+        F = [to_numpy(features(block.X)[:, :width]) for block in scored.blocks(width=width)]
+        scale = local_scale(np.concatenate(F).astype(np.float64), loo)
+        return replace(self, output=replace(self.output, local_scale=scale))
 
     def predict(self, targets: Targets, F: Array) -> Array:
         return targets.answer(self.outputs(F))
@@ -177,6 +202,8 @@ class LinearHead(Head):
         check_shape(self.output.intercept, outputs)
         if moments is not None and moments.count:
             check_shape(moments.ab, columns, n_outputs)
+        if self.output.local_scale is not None:
+            self.output.local_scale.check_shapes(columns, len(self.residuals().weight), n_outputs)
 
     def try_out(self, F: Array) -> None:
         self.outputs(F)

@@ -11,6 +11,7 @@ from .._arrays import Array, cholesky, dtype_name, matmul, namespace, plus_diago
 from .._base.saveable import saveable
 from .._data.rows import Block
 from .._engine.factors import RidgeFactors
+from .._engine.intervals import LocalScale
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
@@ -55,6 +56,8 @@ class Output:
     """What eq (3) would have taken, where it was asked for."""
     width_path: WidthPath | None = None
     moments: Moments | None = None
+    local_scale: LocalScale | None = None
+    """How large residuals are about a row, where targets are numbers."""
     solved: bool = True
     """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
 
@@ -75,7 +78,8 @@ class Output:
     def without_rows(self) -> Output:
         """Not solved, without what is known of single rows and what was solved with them."""
         coef, intercept = 0.0 * self.coef, 0.0 * self.intercept  # of their shapes
-        return replace(self, coef=coef, intercept=intercept, loo=None, scored_rows=None, solved=False)
+        unsolved = replace(self, coef=coef, intercept=intercept, solved=False)
+        return replace(unsolved, loo=None, scored_rows=None, local_scale=None)
 
 
 def add_features(cache: FeatureCache, hidden: HiddenLayer | None, moments: Moments, block: Block) -> None:

@@ -13,7 +13,7 @@ from .._arrays import Array, Space, dtype_name, float_name, is_tensor, space_of,
 from .._data.keys import First, Sample, Spread, row_keys, with_targets
 from .._data.rows import Block, Rows
 from .._engine.moments import Moments
-from .._engine.scaling import RANGE, gauge_for
+from .._engine.scaling import RANGE, Extent, gauge_for
 from .structure import COUNTED_ROWS
 
 SCORED_ROWS = 10_000
@@ -53,6 +53,8 @@ class Survey:
     """Distinct rows to fit the layers on, each with the weight of its repeats; or all rows."""
     searched: Rows
     """Distinct (row, target) pairs to compare candidates on; or all rows."""
+    extent: Extent
+    """The range of each column, over rows of positive weight."""
 
 
 def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
@@ -100,6 +102,7 @@ class _FirstPass:
         self.nonzero: np.ndarray | bool = False
         """Columns with numbers that are not zero, although their squares are."""
         self.targets = Moments(space, full=False)
+        self.extent: Extent | None = None
         self.spread = Spread(spec.counted, n_classes)
         self.first = First(spec.capacity if spec.anchors == "first" else 0)
         searched = 0 if spec.search_rows is None else spec.search_rows(2**62)
@@ -108,6 +111,8 @@ class _FirstPass:
 
     def add(self, block: Block) -> None:
         self.moments.add(block.X, None, block.w)
+        self.extent = self.extent or Extent(int(block.X.shape[1]))
+        self.extent.add(block.X if block.w is None else take_rows(block.X, np.flatnonzero(to_numpy(block.w) > 0)))
         space, still = self.moments.space, np.flatnonzero(to_numpy(self.moments.squares() == 0))
         if len(still):
             xp = space.xp
@@ -150,6 +155,10 @@ class _FirstPass:
         for name, sample in self.samples.items():
             sample.merge(other.samples[name])
         self.nonzero = self.nonzero | other.nonzero
+        if self.extent is None or other.extent is None:
+            self.extent = self.extent or other.extent
+        else:
+            self.extent.merge(other.extent)
 
 
 class SurveySpec(NamedTuple):
@@ -196,7 +205,8 @@ def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
     first, *samples = rows.samples([(anchors,), *chosen.values()])
     all_rows = dict.fromkeys(("scored", "fitted", "searched"), rows)
     named = all_rows | dict(zip(chosen, samples, strict=True))
-    return Survey(sums.moments, sums.targets, first.dense(), n_distinct, complete, **named)
+    assert sums.extent is not None  # there are rows
+    return Survey(sums.moments, sums.targets, first.dense(), n_distinct, complete, extent=sums.extent, **named)
 
 
 def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:

@@ -10,6 +10,7 @@ from .._data.halves import Halves, halves_of, judging_rows
 from .._data.labels import check_target_size
 from .._data.rows import Rows
 from .._engine.moments import FLOAT32_RIDGE
+from .._engine.scaling import Extent
 from .._engine.scores import Scored
 from .._network.growth import Scalings, too_few_rows
 from .._network.head import Head, LinearHead
@@ -46,6 +47,10 @@ class Result(NamedTuple):
     """What of its score is the luck of having been chosen."""
     judging: Scored | None
     """Leave-one-out results of the rows that judge, the same whatever was chosen."""
+    scored: Rows
+    """Rows that its leave-one-out results are of."""
+    extent: Extent
+    """The range of each column."""
     means: np.ndarray
     """Of the columns, as they came."""
 
@@ -92,7 +97,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
     halves, means = halves if plan.rounds else None, network.undo_gauge(to_numpy(survey.moments.mean_a))
-    return Result(network, head, choice.table, halves, moved, choice.optimism, judging, means)
+    found = (choice.table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
+    return Result(network, head, *found)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

@@ -1,4 +1,4 @@
-"""Files of mixed columns: read cell by cell, or refused in a sentence; their columns turned into numbers.
+"""Files of mixed columns: read as they are written, or refused in a sentence; their columns turned into numbers.
 
 Only the command line uses it: estimators take numbers. Files may be damaged or hostile. Whatever is wrong with one is a
 ValueError of one sentence. A row that is not as long as the header is an error and never filled up, cut or shifted;

@@ -170,7 +170,7 @@ def as_words(column: Column) -> Column:
     """Dates as they are, everything else as text."""
     import pandas as pd
 
-    if column.dtype.kind == "M":
+    if column.dtype.kind == "M" or isinstance(column.dtype, pd.StringDtype):
         return column
     words = [None if gap else str(value) for value, gap in zip(column.astype("object"), column.isna(), strict=True)]
     return pd.Series(words, index=column.index, name=column.name, dtype="object")

@@ -53,6 +53,7 @@ FIT = [
     Argument("--holdout", type=float, default=0.1, metavar="SHARE", help="rows to test on (default 0.1)"),
     Argument("--no-refit", action="store_true", help="keep the held-out rows out of the model that is written"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
+    Argument("--fast", action="store_true", help="one network of a plain shape instead of the best of many"),
     Argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)"),
     Argument("--statistics", action="store_true", help="keep what Python's partial_fit needs: a larger file"),
     Argument("--quiet", action="store_true", help="no progress on standard error"),

@@ -10,6 +10,7 @@ from .._base.progress import Progress
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
+from .._estimators.shln import SHLN
 from .._tables.encoder import SAMPLE_ROWS, TableEncoder
 from .._tables.errors import listed
 from .._tables.files import Counted, Part, TableFile, encoded, held_out
@@ -17,7 +18,7 @@ from .._tables.frames import Frame
 from .._tables.remarks import remarks
 from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
 from .measures import SCORES, scored
-from .report import REPORT_ROWS, check_report, write_report
+from .report import REPORT_ROWS, check_report, raw_rows, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
@@ -54,6 +55,8 @@ def fit(options: Namespace) -> None:
         part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
         rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
         about = {"file": table.name, "rows": rows, "missing": counted.missing}
+        if part is not None:
+            about |= {"frame": raw_rows(table, encoder, part.rows), "whole": test}
         write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {
@@ -115,7 +118,9 @@ def _columns(sample: Frame, options: Namespace) -> list[str] | None:
 
 def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
-    model, counted = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet), Counted()
+    shape = {"depth": 0, "input_scaling": "standard", "head": SHLN()} if options.fast else {}
+    model = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet, **shape)
+    counted = Counted()
     train = None
     if table.size() <= IN_MEMORY_BYTES:
         progress.stage("reading and encoding the table")

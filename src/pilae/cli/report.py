@@ -3,17 +3,20 @@
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
 from .._tables.encoder import TableEncoder
-from .._tables.files import Counted, Part, encoded
+from .._tables.files import Counted, Part, TableFile, encoded
 from ..report import check_ending, make_report
 from .files import check_output, joined, loaded, opened, remark, tell
+from .measures import scored
 
 REPORT_ROWS = 20_000
 """As many as a report needs."""
@@ -35,27 +38,67 @@ def report(options: Namespace) -> None:
     part, about, counted = None, None, Counted()
     if options.table is not None:
         table = opened(options, target=encoder.target, encoder=encoder)
-        part = joined(encoded(table, encoder, 0.0, "all", counted), enough_rows=REPORT_ROWS)
+        part, whole = first_rows(model, encoder, encoded(table, encoder, 0.0, "all", counted))
         about = {"file": table.name, "rows": counted.rows, "missing": counted.missing}
+        about |= {"frame": raw_rows(table, encoder, part.rows), "whole": whole}
         remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
     write_report(model, encoder, part, options.output, about, code)
     tell(options, {"report": options.output}, [f"written: {options.output}"], options.output)
 
 
+def first_rows(model: BaseEstimator, encoder: TableEncoder, parts: Iterable[Part]) -> tuple[Part, dict[str, Any]]:
+    """As many rows as a report needs, and how good the model is on all of them: the numbers of `pilae evaluate`."""
+    kept: list[Part] = []
+
+    def keeping() -> Iterator[Part]:
+        for part in parts:
+            if sum(len(each.X) for each in kept) < REPORT_ROWS:
+                kept.append(part)
+            yield part
+
+    whole = scored(model, encoder.task, keeping())
+    part = joined(kept)
+    assert part is not None  # no bound on bytes
+    return part, whole
+
+
+def raw_rows(table: TableFile, encoder: TableEncoder, numbers: np.ndarray) -> Any:
+    """The rows of a file with these numbers as they stand there; None for standard input, which is read once."""
+    if table.path == "-":
+        return None
+    import pandas as pd
+
+    pieces, start = [], 0
+    for piece in table.pieces():
+        within = numbers[(numbers > start) & (numbers <= start + len(piece))]
+        pieces.append(piece[encoder.columns].iloc[within - start - 1])
+        start += len(piece)
+        if start >= numbers[-1]:
+            break
+    return pd.concat(pieces, ignore_index=True)
+
+
 def write_report(
     model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
 ) -> None:
-    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps."""
+    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps; and of the
+    part its rows as they stand there (`frame`) and how good the model is on all test rows (`whole`)."""
     title, table = encoder.target, None
     if about is not None:
         missing = encoder.missing if about["missing"] is None else about["missing"].tolist()
         named = zip(encoder.columns, encoder.kinds(), missing, strict=True)
         columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
+        if about["missing"] is not None:
+            trained = zip(columns, encoder.missing, strict=True)
+            columns = [each | {"missing_where_trained": gaps} for each, gaps in trained]
         table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": columns}
         title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
-    page = make_report(model, X, y, title=title, code=code, table=table, numbers=numbers)
+    frame, whole = (None if about is None else about.get(key) for key in ("frame", "whole"))
+    encode = None if frame is None else encoder.transform
+    shown = {"table": table, "numbers": numbers, "frame": frame, "encode": encode, "whole": whole}
+    page = make_report(model, X, y, title=title, code=code, **shown)
     if output == "-":
         sys.stdout.write(page.to_html())
     else:

@@ -104,6 +104,20 @@ def _features(graph: Graph, network: Network, x: str) -> str:
     return graph.side_by_side([*(levels if network.skip else levels[-1:]), *beside])
 
 
+def _head_input(graph: Graph, model: Any, x: str) -> str:
+    """What the head sees: far rows are brought back as `Bounds` does it."""
+    network, bounds = model.network_, model.fitted_.bounds
+    x = _taken_in(graph, model.fitted_.columns, graph.inside(x))
+    if bounds is not None:
+        powers = 1.0 if network.gauge is None else np.ldexp(1.0, -network.gauge)
+        lower, upper, margin = (part * powers for part in (bounds.lower, bounds.upper, bounds.margin))
+        near = graph.op("Min", graph.op("Max", x, lower), upper)
+        beyond = graph.op("Sub", x, near)
+        share = graph.op("Div", beyond, graph.op("Add", graph.op("Abs", beyond), margin))
+        x = graph.op("Add", near, graph.op("Mul", share, margin))
+    return _features(graph, network, x)
+
+
 def _scores(graph: Graph, head: LinearHead, x: str) -> str:
     if head.hidden is not None:
         x = _hidden(graph, head.hidden, x)
@@ -169,7 +183,7 @@ def _softmax_head(graph: Graph, head: EstimatorHead, x: str) -> str:
 def classified(graph: Graph, model: Any, x: str) -> list[Output]:
     head, classes, multilabel = model.head_, model.classes_, model.multilabel_
     head.ready()
-    features = _features_of_rows(graph, model, x)
+    features = _head_input(graph, model, x)
     if isinstance(head, EstimatorHead):
         if head.factor is None or not isinstance(head.estimator, LogisticRegression):
             raise _no_estimators(head.estimator)
@@ -206,7 +220,7 @@ def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
     head.ready()
     if isinstance(head, EstimatorHead):
         raise _no_estimators(head.estimator)
-    value = _scores(graph, head, _features_of_rows(graph, model, x))
+    value = _scores(graph, head, _head_input(graph, model, x))
     curve = model.fitted_.targets.curve
     if curve is not None:
         value = _mean_on_curve(graph, curve, value)

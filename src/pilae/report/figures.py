@@ -25,6 +25,7 @@ from ..plot import (
     tidy,
 )
 from .summary import short_names
+from .tested import FIFTHS_COVERAGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,9 @@ OF_THE_PAGE = {
 """Colours that are lighter on a dark page."""
 
 
+FEW_CLASSES = 4
+"""Their matrix is drawn as high as other figures."""
+
 STYLE = {
     "svg.fonttype": "none",  # text stays text: small, searchable, in the page's font
     "svg.hashsalt": "pilae",
@@ -56,37 +60,65 @@ STYLE = {
 def figures(summary: dict[str, Any]) -> dict[str, str]:
     """Name to SVG of every figure that the summary has numbers for."""
     with extra("matplotlib", "report", "A report").rc_context(STYLE):
-        drawn = {name: _svg(draw, 4.6 if name == "confusion" else 3.2) for name, draw in _drawings(summary)}
+        drawn = {name: _svg(draw, *_size(name, summary)) for name, draw in _drawings(summary)}
         kept = summary.get("reconstruction") or {}
         if kept.get("pictures"):
             drawn["reconstruction"] = drawn_images([kept["originals"], *kept["pictures"]])
     return drawn
 
 
+def _size(name: str, summary: dict[str, Any]) -> tuple[float, float]:
+    """Width and height in inches."""
+    if name.startswith("curve"):
+        return 3.2, 2.4
+    if name == "shuffled":
+        return 5.2, max(1.6, 0.9 + 0.24 * len(summary["shuffled"]))
+    many = name == "confusion" and len(summary["test"]["classes"]) > FEW_CLASSES
+    return 5.2, 4.6 if many else 3.2
+
+
 def _drawings(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object]]]:
     """What there is to draw: name, and what draws it on an axis."""
+    yield from _of_columns(summary)
+    yield from _of_tested(summary.get("test") or {})
     path, spectrum, search = summary.get("width_path"), summary.get("spectrum"), summary.get("search", [])
     if path is not None:
         yield "width_path", partial(_width_path, path)
     if len({row["depth"] for row in search}) > 1:
         yield "depth", DepthDisplay.computed(search).plot
-    columns, pictures = summary.get("importances"), (summary.get("reconstruction") or {}).get("pictures")
-    if columns is not None and not pictures:  # pixels have no names
-        names = [each["column"] for each in columns]
-        yield "importances", ImportancesDisplay.computed(names, _numbers([each["share"] for each in columns])).plot
     if spectrum is not None:
         yield "spectrum", SpectrumDisplay(_numbers(spectrum["values"]), spectrum["cutoff"], spectrum["rank"]).plot
-    test = summary.get("test") or {}
+
+
+def _of_columns(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object]]]:
+    columns, pictures = summary.get("importances"), (summary.get("reconstruction") or {}).get("pictures")
+    if "shuffled" in summary:
+        score = "accuracy" if "classes" in summary["training"] else "R²"
+        yield "shuffled", partial(_shuffled, summary["shuffled"], score)
+    elif columns is not None and not pictures:  # pixels have no names
+        names = [each["column"] for each in columns]
+        yield "importances", ImportancesDisplay.computed(names, _numbers([each["share"] for each in columns])).plot
+    for k, curve in enumerate(summary.get("curves", [])):
+        yield f"curve{k}", partial(_curve, curve)
+
+
+def _of_tested(test: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object]]]:
+    if "points" in test:
+        points = _numbers(test["points"])
+        yield "predicted", partial(_predicted, points)
+        yield "residuals", partial(_residuals, points)
+    if "coverage" in test:
+        yield "coverage", partial(_coverage, _numbers(test["coverage"]))
+    if "fifths" in test:
+        yield "fifths", partial(_fifths, test["fifths"])
     if test.get("confusion") is not None and len(test["classes"]) > 1:
         names = [each["name"] for each in test["classes"]]
         yield "confusion", partial(_confusion, np.asarray(test["confusion"]), names)
+    if test.get("roc"):
+        yield "roc", partial(_roc, test["roc"])
     if "calibration" in test:
         bins: dict[str, Any] = {name: _numbers(values) for name, values in test["calibration"].items()}
         yield "calibration", CalibrationDisplay(**bins, weight=np.empty(0)).plot
-    if "points" in test:
-        yield "residuals", partial(_residuals, _numbers(test["points"]))
-    if "coverage" in test:
-        yield "coverage", partial(_coverage, _numbers(test["coverage"]))
 
 
 def _numbers(values: list) -> np.ndarray:
@@ -94,10 +126,10 @@ def _numbers(values: list) -> np.ndarray:
     return np.asarray(values, dtype=float)
 
 
-def _svg(draw: Callable[..., object], height: float) -> str:
+def _svg(draw: Callable[..., object], width: float, height: float) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     draw(ax=figure.subplots())
     file = io.StringIO()
     with warnings.catch_warnings():
@@ -141,10 +173,82 @@ def _confusion(matrix: np.ndarray, names: list[str], ax: Axes) -> None:
             ax.text(j, i, str(matrix[i, j]), ha="center", va="center", color=shade, size=10 - len(names) // 4)
 
 
+LINES = (COLOUR, OTHER, "#3b6fb6", "#b58900", FAINT)
+"""Colours of several classes."""
+
+
+def _words(name: str, most: int = 24) -> str:
+    """A name that fits, and that matplotlib does not read as mathematics."""
+    return short_names([name], most)[name].replace("$", r"\$")
+
+
+def _shuffled(columns: list[dict[str, Any]], score: str, ax: Axes) -> None:
+    places = np.arange(len(columns))[::-1]
+    losses, spread = (_numbers([each[key] for each in columns]) for key in ("loss", "spread"))
+    ax.barh(places, losses, xerr=spread, color=COLOUR, ecolor=FAINT, height=0.7)
+    ax.set_yticks(places, [_words(each["column"]) for each in columns])
+    ax.axvline(0, color=FAINT, lw=1)
+    ax.set(xlabel=f"{score} lost when the column is shuffled")
+    ax.locator_params(axis="x", nbins=5)
+    tidy(ax)
+
+
+def _curve(curve: dict[str, Any], ax: Axes) -> None:
+    values, places = curve["values"], np.arange(len(curve["values"]))
+    for (name, means), colour in zip(curve["lines"].items(), LINES, strict=False):
+        label = None if len(curve["lines"]) == 1 else _words(name, 14)
+        if curve["numeric"]:
+            ax.plot(_numbers(values), _numbers(means), color=colour, label=label)
+        else:
+            ax.plot(places, _numbers(means), "o", color=colour, label=label)
+    if curve["numeric"]:
+        ax.locator_params(axis="x", nbins=4)
+    else:
+        ax.set_xticks(places, [_words(word, 12) for word in values], rotation=90 if len(values) > 4 else 0)
+        ax.margins(x=0.15)
+    ax.locator_params(axis="y", nbins=5)
+    ax.set_title(_words(curve["column"], 32), size=10)
+    tidy(ax)
+    if ax.get_legend() is not None:
+        ax.legend(frameon=False, fontsize=7)
+
+
+def _predicted(points: np.ndarray, ax: Axes) -> None:
+    predicted, true = points[:, 0], points.sum(axis=1)
+    ends = [min(predicted.min(), true.min()), max(predicted.max(), true.max())]
+    ax.plot(ends, ends, color=FAINT, lw=1)
+    ax.plot(predicted, true, ".", color=COLOUR, alpha=0.7, markersize=5)
+    ax.set(xlabel="predicted", ylabel="true")
+    ax.locator_params(nbins=6)
+    tidy(ax)
+
+
+def _fifths(fifths: list[dict[str, Any]], ax: Axes) -> None:
+    found, rows = (_numbers([each[key] for each in fifths]) for key in ("coverage", "rows"))
+    places = np.arange(len(fifths))
+    ax.axhline(FIFTHS_COVERAGE, color=FAINT, lw=1, label="as asked")
+    error = 2 * np.sqrt(FIFTHS_COVERAGE * (1 - FIFTHS_COVERAGE) / rows)
+    ax.errorbar(places, found, yerr=error, fmt="o", color=OTHER, ecolor=FAINT, label="found, ± 2 standard errors")
+    ax.set_xticks(places, ["lowest", *[""] * (len(fifths) - 2), "highest"])
+    ax.set(xlabel="fifth of the predictions", ylabel="share of targets inside")
+    tidy(ax)
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def _roc(curves: list[dict[str, Any]], ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], color=FAINT, lw=1)
+    for curve, colour in zip(curves, LINES, strict=False):
+        label = f"{_words(curve['name'], 16)}: area {curve['area']:.3f}"
+        ax.plot(_numbers(curve["wrongly"]), _numbers(curve["rightly"]), color=colour, label=label)
+    ax.set(xlabel="share of other rows taken for it", ylabel="share of its rows found")
+    tidy(ax)
+
+
 def _residuals(points: np.ndarray, ax: Axes) -> None:
     ax.axhline(0, color=FAINT, lw=1)
     ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.7, markersize=5)
     ax.set(xlabel="predicted", ylabel="true minus predicted")
+    ax.locator_params(nbins=6)
     tidy(ax)
 
 

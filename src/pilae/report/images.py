@@ -11,7 +11,8 @@ from .._arrays import Array, to_numpy
 from ..plot import filters_of
 from ..save import versions
 from .figures import drawn_images
-from .page import Report, Section, table
+from .page import Report
+from .parts import Picture, Section, table
 from .summary import code_of, plain
 
 SHOWN_FILTERS = 48
@@ -107,7 +108,7 @@ class ImageReport(Report):
         for k in range(len(self.summary["filters"])):
             size = next(layer["patch"] for layer in layers if layer["branch"] == k + 1)
             caption = f"Filters of {size}, which patches of the image are multiplied by."
-            section.figures.append({"svg": self.figures[f"filters{k}"], "caption": caption})
+            section.figures.append(Picture(self.figures[f"filters{k}"], caption))
         return section
 
     def _kept(self) -> Section | None:
@@ -116,8 +117,7 @@ class ImageReport(Report):
         error = self.summary["reconstruction"]["error"]
         text = [f"Relative squared error of images rebuilt from the responses of the first layer: {error:.4g}."]
         caption = "Images above what the first layer keeps of them."
-        figure = {"svg": self.figures["reconstruction"], "caption": caption}
-        return Section("What the filters keep", text, [figure])
+        return Section("What the filters keep", text, [Picture(self.figures["reconstruction"], caption)])
 
     def _search(self) -> Section | None:
         search = self.summary["search"]

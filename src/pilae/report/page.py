@@ -4,8 +4,7 @@ import html
 import json
 import os
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,71 +14,15 @@ from .._arrays import Array
 from .._base.extras import extra
 from .._base.files import whole_file
 from .figures import figures
-from .summary import MOST_CLASSES, short_names, summarise
+from .parts import LONGEST_NAME, SHORT_NAME, Picture, Section, Table, shortened, table, word
+from .summary import short_names, summarise
+from .tested import MOST_CLASSES
+from .words import CAPTIONS, GLOSSARY, candidate_words
 
 SHOWN_CANDIDATES = 40
 SHOWN_COLUMNS = 60
 SHOWN_CLASSES = 60
 SHOWN_NAMES = 20
-
-LONGEST_NAME = 30
-"""Characters of a name in tables and sentences."""
-
-CAPTIONS = {
-    "spectrum": "Singular values of the scaled test rows; below the line they count as zero.",
-    "importances": "How much each column moves the outputs when it changes by its standard deviation: mean squares of "
-    "the network's gradient, all columns together 1.",
-    "width_path": "Leave-one-out error of every width, from one factorisation; the band is one standard error.",
-    "depth": "Candidates of the first round by depth, and the depth of the network that was chosen in the end.",
-    "reconstruction": "Test rows above what each layer keeps of them.",
-    "residuals": "Residuals.",
-    "coverage": "Coverage of intervals.",
-    "confusion": "Rows by true and predicted class.",
-    "calibration": "How often predictions are right, against the probability they were given.",
-}
-"""What is written below each figure."""
-
-
-@dataclass
-class Table:
-    caption: str
-    head: list[str]
-    rows: list[dict[str, Any]]
-    note: str = ""
-
-
-@dataclass
-class Section:
-    title: str
-    text: list[str] = field(default_factory=list)
-    figures: list[dict[str, Any]] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    code: str = ""
-
-
-def table(
-    caption: str, head: list[str], rows: list[list[Any]], *, chosen: list[bool] | None = None, most: int | None = None
-) -> Table:
-    """A table of the first `most` rows, which says how many more there are."""
-    marks = chosen or [False] * len(rows)
-    words = [{"cells": [*map(_word, row)], "chosen": mark} for row, mark in zip(rows, marks, strict=True)]
-    more = "" if most is None or len(rows) <= most else f"and {len(rows) - most:,} more."
-    return Table(caption, head, words[:most], more)
-
-
-def _word(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _name(name: str) -> str:
-    return short_names([name], LONGEST_NAME)[name]
-
 
 WAYS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 """How to write a report, by the ending of its file."""
@@ -134,6 +77,7 @@ class Report:
         environment.filters["plain"] = _plain
         template = environment.from_string((Path(__file__).parent / name).read_text())
         content = {"lead": self.lead(), "tiles": self.tiles(), "sections": self.sections(), "foot": self.foot()}
+        content["verdict"] = self.summary.get("verdict", [])
         return template.render(title=self.title, **content)
 
     def _repr_html_(self) -> str:
@@ -153,55 +97,120 @@ class Report:
         shape = "–".join(map(str, widths))
         return f"{self.summary['kind']}: a network {shape}, trained in closed form by pseudoinverse learning."
 
+    @property
+    def _score(self) -> str:
+        return "accuracy" if "classes" in self.summary["training"] else "R²"
+
     def tiles(self) -> list[dict[str, str]]:
         training, test, file = self.summary["training"], self.summary.get("test"), self.summary.get("table")
-        score = "accuracy" if "classes" in training else "R²"
         stale = " (before later changes)" if training["stale"] else ""
         numbers = {
+            **({f"{self._score} on {test['rows']:,} test rows": test["score"]} if test else {}),
+            f"leave-one-out {self._score}{stale}": training["leave_one_out"],
             "training rows": training["rows"],
             "columns": training["columns"] if file is None else len(file["columns"]),
-            **({f"{score} on {test['rows']:,} test rows": test["score"]} if test else {}),
-            f"leave-one-out {score}{stale}": training["leave_one_out"],
             "seconds to fit": training["seconds"],
-            "passes over the rows": training["passes"],
         }
-        return [{"label": label, "value": _word(value)} for label, value in numbers.items() if value is not None]
+        return [{"label": label, "value": word(value)} for label, value in numbers.items() if value is not None]
 
     def sections(self) -> list[Section]:
-        sections = [self._data(), self._network(), self._search(), self._layers(), self._test(), self._code()]
+        sections = [
+            self._how_good(),
+            self._columns_that_matter(),
+            self._wrong(),
+            self._data(),
+            self._network(),
+            self._search(),
+            self._layers(),
+            self._code(),
+        ]
         return [section for section in sections if section is not None]
 
-    def _figures(self, *names: str) -> list[dict[str, Any]]:
+    def _figures(self, *names: str, small: bool = False) -> list[Picture]:
         """Those of the named figures that there are."""
-        return [{"svg": self.figures[name], "caption": CAPTIONS[name]} for name in names if name in self.figures]
+        there = [name for name in names if name in self.figures]
+        return [Picture(self.figures[name], CAPTIONS.get(name, ""), small) for name in there]
+
+    def _how_good(self) -> Section | None:
+        training, test = self.summary["training"], self.summary.get("test") or {}
+        section = Section("How good it is")
+        if test and test["shown_rows"] < test["rows"]:
+            section.text.append(
+                f"Figures and tables are of the first {test['shown_rows']:,} of the {test['rows']:,} test rows."
+            )
+        linear, interval = training.get("linear"), test.get("interval")
+        within = None if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
+        rows: list[list[Any]] = [["this model", test.get("score"), within, training["leave_one_out"]]]
+        if linear is not None:
+            rows.append(["a linear model of the same columns", None, None, linear["score"]])
+        if "guess" in test:
+            guess = f"always “{shortened(test['guess_class'])}”" if "guess_class" in test else "the mean of all rows"
+            rows.append([f"guessing: {guess}", test["guess"], None, None])
+        if len(rows) > 1 or test:
+            caption = "1 is perfect. Leave-one-out: each training row by an output layer that has not seen it."
+            section.tables.append(
+                table(caption, [self._score, "on test rows", "95% interval", "by leave-one-out"], rows)
+            )
+        section.text += self._more_scores(test)
+        return section if section.tables else None
+
+    def _more_scores(self, test: dict[str, Any]) -> list[str]:
+        if test and test["score"] is None:
+            return ["One row has no R², which compares with the mean of the rows."]
+        if "mean_absolute_error" in test:
+            return [f"Mean absolute error {word(test['mean_absolute_error'])}."]
+        if "log_loss" in test:
+            error = test["calibration"]["error"]
+            return [f"Log-loss {word(test['log_loss'])}; calibration error {word(error)}."]
+        whole_sets = test and "classes" not in test and "classes" in self.summary["training"]
+        return ["The accuracy is of whole sets of labels."] if whole_sets else []
+
+    def _columns_that_matter(self) -> Section | None:
+        section = Section("Which columns matter", figures=self._figures("shuffled", "importances"))
+        drawn = self.summary.get("curves", [])
+        section.figures += self._figures(*(f"curve{k}" for k in range(len(drawn))), small=True)
+        if drawn:
+            what = "The mean probability" if "classes" in self.summary["training"] else "The mean prediction"
+            classes = list(drawn[0]["lines"]) if "classes" in self.summary["training"] else []
+            of_one = f" of “{shortened(classes[0])}”" if len(classes) == 1 else ""
+            section.text.append(
+                f"The small figures: {what.lower()}{of_one} when all rows have the same value in one column, whatever "
+                "else they hold. It says what the model does, not what causes what."
+            )
+        return section if section.figures else None
 
     def _data(self) -> Section:
-        training, file, spectrum = self.summary["training"], self.summary.get("table"), self.summary.get("spectrum")
-        section = Section("The data", figures=self._figures("spectrum"))
+        training, file = self.summary["training"], self.summary.get("table")
+        section = Section("The data")
         if file is None:
-            section.text.append(f"{_word(training['rows'])} training rows of {training['columns']:,} columns.")
+            section.text.append(f"{word(training['rows'])} training rows of {training['columns']:,} columns.")
         else:
-            columns = file["columns"]
+            test = self.summary.get("test")
+            judged = "" if test is None else f", {test['rows']:,} are judged here"
             section.text += [
-                f"The file {_name(file['file'])} of {_word(file['rows'])} rows; the target is {_name(file['target'])}. "
-                f"{_word(training['rows'])} rows were trained on.",
-                f"{len(columns):,} columns, which become {training['columns']:,} numbers.",
+                f"The file {shortened(Path(file['file']).name)} of {word(file['rows'])} rows; the target is "
+                f"{shortened(file['target'])}. {word(training['rows'])} rows were trained on{judged}.",
+                f"{len(file['columns']):,} columns, which become {training['columns']:,} numbers.",
             ]
-            names = short_names([each["name"] for each in columns], LONGEST_NAME)
-            rows = [[names[each["name"]], each["kind"], each["missing"]] for each in columns]
-            head = ["column", "kind", "missing values"]
-            section.tables.append(table("Columns of the file.", head, rows, most=SHOWN_COLUMNS))
+            section.tables.append(self._became(file["columns"]))
         if "classes" in training:
             names = short_names(training["classes"], LONGEST_NAME)
             listed = [names[name] for name in training["classes"]]
             more = f" and {len(listed) - SHOWN_NAMES:,} more" if len(listed) > SHOWN_NAMES else ""
             section.text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
-        if spectrum is not None:
-            section.text.append(
-                f"{_word(spectrum['rows'])} test rows, their columns brought to one scale, have rank "
-                f"{spectrum['rank']} of {len(spectrum['values'])}."
-            )
         return section
+
+    def _became(self, columns: list[dict[str, Any]]) -> Table:
+        """What each column of a file became."""
+        names, became = short_names([each["name"] for each in columns], LONGEST_NAME), self.summary.get("became")
+        head, keys = ["column", "kind", "missing values"], ["kind", "missing"]
+        if all("missing_where_trained" in each for each in columns):
+            head, keys = ["column", "kind", "missing in the file", "where trained"], [*keys, "missing_where_trained"]
+        rows = [[names[each["name"]], *(each[key] for key in keys)] for each in columns]
+        if became is not None:
+            head = [*head, "numbers that vary"]
+            rows = [[*row, became.get(each["name"])] for row, each in zip(rows, columns, strict=True)]
+        return table("What each column became.", head, rows, most=SHOWN_COLUMNS)
 
     def _network(self) -> Section:
         network = self.summary["network"]
@@ -215,7 +224,7 @@ class Report:
             rows.append([f"head: {head['kind']}", head["width"], head.get("activation"), None, None])
             if head.get("ridge") is not None:
                 links = ", with direct links from the input" if head["direct_links"] else ""
-                text.append(f"Output ridge {_word(head['ridge'])} per unit of weight{links}.")
+                text.append(f"Output ridge {word(head['ridge'])} per unit of weight{links}.")
         caption = "Layers, from input to output."
         if network["layers"]:
             caption += (
@@ -224,11 +233,18 @@ class Report:
                 "tied; relative to the squared size of that input."
             )
         columns = ["", "neurons", "activation", "rank of its input", "error of its own decoder"]
-        return Section("The network", text, tables=[table(caption, columns, rows)])
+        spectrum = self.summary.get("spectrum")
+        if spectrum is not None:
+            text.append(
+                f"{word(spectrum['rows'])} test rows, their columns brought to one scale, have rank "
+                f"{spectrum['rank']} of {len(spectrum['values'])}."
+            )
+        tables = [table(caption, columns, rows)]
+        return Section("The network", text, self._figures("spectrum"), tables, folded=True)
 
     def _search(self) -> Section | None:
         search = self.summary["search"]
-        section = Section("Why this network", figures=self._figures("width_path", "depth", "importances"))
+        section = Section("What was searched", figures=self._figures("width_path", "depth"), folded=True)
         if search:
             last = max(row["round"] for row in search)
             section.text.append(
@@ -243,19 +259,18 @@ class Report:
                     "the last decided. Losses of different rounds come from different rows and are not to be compared."
                 )
             section.tables = [self._round(number, last) for number in range(last, 0, -1)]
+            section.glossary = GLOSSARY
         return section if search or section.figures else None
 
     def _round(self, number: int, last: int) -> Table:
         rows = [row for row in self.summary["search"] if row["round"] == number]
         rows.sort(key=lambda row: float(row["loss"]))
-        keys = ["input_scaling", "depth", "skip", "branches", "head", "neurons", "encoder_ridge", "activation"]
-        keys += ["direct", "length", "rounds", "width", "loss", "standard_error"]
         name = {last: "The last round", 1: "The first round"}.get(number, "The round between")
         name = "The only round" if last == 1 else name
         return table(
-            f"{name}: {len(rows)} candidates on {_word(rows[0]['rows'])} training rows, the best first.",
-            [*(key.replace("_", " ") for key in keys[:-1]), "± standard error"],
-            [[row[key] for key in keys] for row in rows],
+            f"{name}: {len(rows)} candidates on {word(rows[0]['rows'])} training rows, the best first.",
+            ["candidate", "width", "loss", "± standard error"],
+            [[candidate_words(row), *(row[key] for key in ("width", "loss", "standard_error"))] for row in rows],
             chosen=[bool(row["chosen"]) for row in rows],
             most=SHOWN_CANDIDATES,
         )
@@ -275,35 +290,49 @@ class Report:
             "it keeps nothing."
         )
         tables = [table(caption, ["", "error"], rows)]
-        return Section("What the layers keep", text, self._figures("reconstruction"), tables)
+        return Section("What the layers keep", text, self._figures("reconstruction"), tables, folded=True)
 
-    def _test(self) -> Section | None:
-        test = self.summary.get("test")
-        if test is None:
-            return None
+    def _wrong(self) -> Section | None:
+        test = self.summary.get("test") or {}
+        section = Section("Where it is wrong")
         if "classes" in test:
-            return self._classes(test)
-        if "classes" in self.summary["training"]:
-            return Section("On test rows", [f"Accuracy {_word(test['score'])}, of whole sets of labels."])
-        section = Section("On test rows", [f"R² {_word(test['score'])}."], self._figures("residuals", "coverage"))
-        if test["score"] is None:
-            section.text = ["One row has no R², which compares with the mean of the rows."]
+            self._add_classes(section, test)
+        elif "mean_absolute_error" in test:
+            section.figures = self._figures("predicted", "residuals", "fifths", "coverage")
+            self._add_intervals(section, test)
+            head = [self._row_head(), "true", "predicted"]
+            section.tables.append(self._worst("Rows with the largest errors", head, test["worst"]))
+        return section if section.figures or section.tables else None
+
+    def _add_intervals(self, section: Section, test: dict[str, Any]) -> None:
         if "coverage" in test:
             caption = "Prediction intervals: the share of targets that should be inside, and that is."
             section.tables.append(table(caption, ["coverage asked for", "found"], test["coverage"]))
-        if "mean_absolute_error" in test:
-            section.text.append(f"Mean absolute error {_word(test['mean_absolute_error'])}.")
-            head = [self._row_head(), "true", "predicted"]
-            section.tables.append(table("Rows with the largest errors.", head, test["worst"]))
-        return section
+        if "fifths" in test:
+            caption = "Intervals of 90% in each fifth of the test rows, from the lowest predictions to the highest."
+            head = ["predictions from", "to", "rows", "coverage", "median width"]
+            rows = [[each[key] for key in ("from", "to", "rows", "coverage", "width")] for each in test["fifths"]]
+            section.tables.append(table(caption, head, rows))
 
-    def _classes(self, test: dict[str, Any]) -> Section:
-        text, classes = [f"Accuracy {_word(test['score'])}."], test["classes"]
-        if "log_loss" in test:
-            text[0] += f" Log-loss {_word(test['log_loss'])}; calibration error {_word(test['calibration']['error'])}."
+    def _worst(self, caption: str, head: list[str], rows: list[list[Any]]) -> Table:
+        """The worst rows, with their values in the columns that matter most."""
+        shown = self.summary["test"].get("worst_values")
+        if shown is None:
+            return table(f"{caption}.", head, rows)
+        names = short_names(shown["columns"], SHORT_NAME)
+        cut = partial(short_names, most=SHORT_NAME)
+        values = [[cut([cell])[cell] if isinstance(cell, str) else cell for cell in row] for row in shown["rows"]]
+        head = [*head, *(names[name] for name in shown["columns"])]
+        joined = [[*row, *cells] for row, cells in zip(rows, values, strict=True)]
+        return table(f"{caption}, with their values in the columns that matter most.", head, joined)
+
+    def _add_classes(self, section: Section, test: dict[str, Any]) -> None:
+        classes, worst = test["classes"], test.get("worst", [])
+        section.figures = self._figures("confusion", "roc", "calibration")
         if test["confusion"] is None:
-            text.append(f"With more than {MOST_CLASSES} classes the matrix of true and predicted ones is left out.")
-        worst = test.get("worst", [])
+            section.text.append(
+                f"With more than {MOST_CLASSES} classes the matrix of true and predicted ones is left out."
+            )
         # test rows may have classes that the model does not know
         names = short_names([*(each["name"] for each in classes), *(row[1] for row in worst)], LONGEST_NAME)
         caption = "Precision and recall of each class."
@@ -311,12 +340,11 @@ class Report:
             caption = "Precision and recall of classes, those with the lowest recall first."
             classes = sorted(classes, key=lambda each: (each["recall"] is None, each["recall"]))
         rows = [[names[each["name"]], each["rows"], each["precision"], each["recall"]] for each in classes]
-        tables = [table(caption, ["class", "rows", "precision", "recall"], rows, most=SHOWN_CLASSES)]
+        section.tables.append(table(caption, ["class", "rows", "precision", "recall"], rows, most=SHOWN_CLASSES))
         if worst:
             head = [self._row_head(), "true", "predicted", "its probability", "probability of the true one"]
             rows = [[k, names[truth], names[predicted], p, own] for k, truth, predicted, p, own in worst]
-            tables.append(table("Rows whose true class was given the lowest probability.", head, rows))
-        return Section("On test rows", text, self._figures("confusion", "calibration"), tables)
+            section.tables.append(self._worst("Rows whose true class was given the lowest probability", head, rows))
 
     def _row_head(self) -> str:
         return "row of the file" if self.summary["test"]["numbers_of_file"] else "test row"
@@ -354,5 +382,10 @@ def make_report(
         str, "missing": int}, ...]}.
     numbers : array of int, optional
         Of each test row the number of its row in that file.
+    frame, encode : DataFrame and callable, optional
+        The test rows as they were before they became X = encode(frame): columns are then named, shuffled and shown as
+        they are there.
+    whole : dict, optional
+        {"rows": int, "score": float} of all test rows, where X holds the first of them only.
     """
     return Report(summarise(model, X, y, **about), title or f"Report on a {type(model).__name__}")

@@ -2,12 +2,12 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.metrics import confusion_matrix, mean_absolute_error, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import NUMPY, Array, to_numpy
@@ -20,26 +20,20 @@ from .._engine.moments import Moments
 from .._network import structure
 from .._network.head import LinearHead
 from .._network.layer import decoder_with_bias
-from ..plot import CalibrationDisplay, SpectrumDisplay
+from ..plot import SpectrumDisplay
 from ..save import versions
+from .columns import CURVES, curves, own_columns, shuffled, table_columns
+from .tested import tested
+from .verdict import peers, verdict
 
 MOST_ROWS = 2000
 """Rows that spectra and reconstructions are made of."""
 
-MOST_CLASSES = 40
-"""More are not drawn as a matrix."""
-
 PICTURES = 8
 """Images shown beside their reconstructions."""
 
-WORST = 10
-COVERAGES = (0.5, 0.8, 0.9, 0.95)
-
 LARGEST_PATH = 400
 """Points kept of a width path."""
-
-MOST_POINTS = 1500
-"""Residuals that are drawn, spread over all of them."""
 
 ALIKE = 0.3
 """Mean correlation of neighbouring columns from which rows are taken for images."""
@@ -57,18 +51,21 @@ def summarise(
     code: str | None = None,
     table: dict[str, Any] | None = None,
     numbers: Array | None = None,
+    frame: Any = None,
+    encode: Callable[[Any], np.ndarray] | None = None,
+    whole: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is known about a model; with test rows X and targets y also how good it is.
 
-    `image_shape` says how to draw a row; by default rows that look like square images are drawn. `code`, `table` and
-    `numbers` are those of `make_report`.
+    `image_shape` says how to draw a row; by default rows that look like square images are drawn. The others are those
+    of `make_report`.
     """
     check_is_fitted(model)
     model = model._settled()
-    summary = {
+    summary: dict[str, Any] = {
         "kind": type(model).__name__,
         "versions": versions(),
-        "training": _training(model),
+        "training": _training(model) | peers(model),
         "network": _network(model),
         "search": getattr(model, "search_", []),
         "width_path": _width_path(model),
@@ -79,6 +76,12 @@ def summarise(
         summary["table"] = table
     if X is not None:
         X = X.compute() if is_dask(X) else X
+        own = model.fitted_.columns.table
+        if encode is None and own is not None:  # the model makes numbers of the table itself
+            frame, encode = X if hasattr(X, "iloc") else X.to_pandas(), own
+            # pandas.NA is neither true nor false, not even equal to itself
+            odd = {name: column for name, column in frame.items() if hasattr(column.dtype, "na_value")}
+            frame = frame.assign(**{k: v.astype(object).where(v.notna(), None) for k, v in odd.items() if v.hasnans})
         first = check_X(X, type(model).__name__, model.fitted_.columns)[0][:MOST_ROWS]
         first = np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
         if image_shape is None and table is None:
@@ -86,8 +89,59 @@ def summarise(
         summary["spectrum"] = _spectrum(_features(model, first, 0))
         summary["reconstruction"] = _reconstruction(model, first, image_shape)
         if y is not None:
-            summary["test"] = _tested(model, X, np.asarray(plain_labels(y)), numbers)
+            y = np.asarray(plain_labels(y))
+            summary["test"] = tested(model, X, y, numbers, whole)
+            pictures = (summary["reconstruction"] or {}).get("pictures")
+            if image_shape is None and not pictures and first.shape[1] and len(y) > 1:  # pixels have no names
+                summary |= _columns(model, first, y[:MOST_ROWS], frame, encode)
+                _show_worst(summary, model, X, frame)
+    summary["verdict"] = verdict(plain(summary))
     return plain(summary)
+
+
+def _columns(
+    model: BaseEstimator, X: np.ndarray, y: np.ndarray, frame: Any, encode: Callable[[Any], np.ndarray] | None
+) -> dict[str, Any]:
+    """Which columns matter, and how."""
+    if not hasattr(model, "head_") or getattr(model, "multilabel_", False):
+        return {}
+    given = own_columns(model, X) if encode is None else table_columns(frame.iloc[: len(X)], encode)
+    shares, own = getattr(model, "feature_importances_", None), model.fitted_.columns.table
+    if shares is not None and own is not None:  # of a column, in equal parts, what is made of it
+        shares = (shares / np.bincount(own.sources))[own.sources]
+    found = shuffled(model, X, y, given, shares)
+    drawn = curves(model, X, given, [each["column"] for each in found]) if _has_curves(model) else []
+    became = {column.name: len(column.at) for column in given} if encode is not None else None
+    return {"shuffled": found, "curves": drawn, "became": became}
+
+
+def _has_curves(model: BaseEstimator) -> bool:
+    """Whether a row has one number, or probabilities."""
+    return hasattr(model, "predict_proba") if hasattr(model, "classes_") else model.n_outputs == 1
+
+
+def _show_worst(summary: dict[str, Any], model: BaseEstimator, X: Array, frame: Any) -> None:
+    """The values of the worst rows in the columns that matter most."""
+    rows, columns = summary["test"].get("worst_rows"), [each["column"] for each in summary.get("shuffled", [])[:CURVES]]
+    if rows is None or not columns:
+        return
+    if frame is not None:
+        values = [[frame[name].iloc[k] for name in columns] for k in rows]
+    else:
+        names = list(getattr(model, "feature_names_in_", [f"column {k}" for k in range(model.n_features_in_)]))
+        at = [[str(name) for name in names].index(name) for name in columns]
+        chosen = check_X(X, type(model).__name__, model.fitted_.columns)[0][rows]
+        chosen = chosen.toarray() if scipy.sparse.issparse(chosen) else to_numpy(chosen)
+        values = chosen[:, at].tolist()
+    summary["test"]["worst_values"] = {"columns": columns, "rows": [[_cell(value) for value in row] for row in values]}
+
+
+def _cell(value: Any) -> Any:
+    """A value of a table as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, (bool, int, float)) else str(value)
 
 
 def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
@@ -230,40 +284,6 @@ def _square(model: BaseEstimator, X: np.ndarray) -> tuple[int, int] | None:
     return (side, side) if pairs.size and pairs.mean() > ALIKE else None
 
 
-def _tested(model: BaseEstimator, X: Array, y: np.ndarray, numbers: Array | None) -> dict[str, Any]:
-    if numbers is not None and len(numbers) != len(y):
-        raise ValueError(f"There are {len(numbers)} row numbers for {len(y)} test rows.")
-    tested = {"rows": len(y), "numbers_of_file": numbers is not None}
-    numbers = np.arange(len(y)) if numbers is None else np.asarray(numbers)
-    if not hasattr(model, "classes_"):
-        return tested | _tested_numbers(model, X, y, numbers)
-    if model.multilabel_:
-        return tested | {"score": model.score(X, y)}
-    return tested | _tested_classes(model, X, y.reshape(-1), numbers)
-
-
-def _tested_numbers(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.ndarray) -> dict[str, Any]:
-    predicted = to_numpy(model.predict(X))
-    y = y.reshape(predicted.shape).astype(float)
-    score = r2_score(y, predicted) if len(y) > 1 else None  # it compares with the mean of the rows
-    if predicted.ndim > 1:
-        return {"score": score}
-    residual = y - predicted
-    worst = np.argsort(-np.abs(residual))[:WORST]
-    spread = np.linspace(0, len(y) - 1, min(len(y), MOST_POINTS)).astype(int)
-    tested = {
-        "score": score,
-        "r2": score,
-        "mean_absolute_error": mean_absolute_error(y, predicted),
-        "points": np.stack([predicted, residual], axis=1)[spread],
-        "worst": list(zip(numbers[worst], y[worst], predicted[worst], strict=True)),
-    }
-    if isinstance(model.head_, LinearHead):
-        ends = [(wanted, *to_numpy(model.predict_interval(X, wanted)).T) for wanted in COVERAGES]
-        tested["coverage"] = [[wanted, np.mean((y >= low) & (y <= high))] for wanted, low, high in ends]
-    return tested
-
-
 def short_names(names: list[str], most: int) -> dict[str, str]:
     """Name to a name of at most `most` characters: cut in the middle, and numbered where different names would look the
     same."""
@@ -283,37 +303,6 @@ def _cut(name: str, most: int, ending: str) -> str:
         return name + ending
     tail = (room - 1) // 3
     return f"{name[: room - 1 - tail]}…{name[len(name) - tail :]}{ending}"
-
-
-def _tested_classes(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.ndarray) -> dict[str, Any]:
-    classes = model.classes_
-    P = to_numpy(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-    predicted = to_numpy(model.predict(X)) if P is None else classes[P.argmax(axis=1)]
-    known = np.isin(y, classes)
-    matrix = np.zeros((len(classes), len(classes)), dtype=int)
-    if known.any():
-        matrix += confusion_matrix(y[known], predicted[known], labels=classes)
-    rows, right = matrix.sum(axis=1), np.diag(matrix)
-    with np.errstate(invalid="ignore"):  # a class that no row has, or that none is taken for
-        precision, recall = right / matrix.sum(axis=0), right / rows
-    names = [str(label) for label in classes.tolist()]
-    of_class = zip(names, rows, precision, recall, strict=True)
-    tested = {
-        "score": np.mean(predicted == y),
-        "confusion": matrix if len(classes) <= MOST_CLASSES else None,
-        "classes": [dict(zip(("name", "rows", "precision", "recall"), each, strict=True)) for each in of_class],
-    }
-    if P is None:
-        return tested
-    number = {label: k for k, label in enumerate(classes.tolist())}
-    own = np.array([P[k, number[label]] if label in number else 0.0 for k, label in enumerate(y.tolist())])
-    bins = CalibrationDisplay.computed(y, P, classes)
-    worst = np.argsort(own)[:WORST]
-    return tested | {
-        "log_loss": -np.mean(np.log(np.maximum(own, 1e-15))),
-        "calibration": {"confidence": bins.confidence, "accuracy": bins.accuracy, "error": bins.error},
-        "worst": [[numbers[k], str(y[k]), str(predicted[k]), P[k].max(), own[k]] for k in worst],
-    }
 
 
 def code_of(model: BaseEstimator) -> str:
