@@ -62,7 +62,7 @@ def test_zarr_and_hdf5(tmp_path):
 
 def test_predictions_stay_lazy():
     A = da.from_array(X, chunks=(200, 6))
-    for method in ("predict", "predict_proba", "decision_function", "transform"):
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform"):
         lazy = getattr(IN_MEMORY, method)(A)
         assert isinstance(lazy, da.Array)
         expected = getattr(IN_MEMORY, method)(X)
@@ -154,8 +154,8 @@ def test_scored_rows_have_numbers_a_person_can_use():
 
 
 def test_errors_are_sentences():
-    A = da.from_array(np.where(np.arange(900)[:, None] == 650, np.nan, X), chunks=(200, 6))
-    with pytest.raises(ValueError, match="partition 3, row 50, column 0 is missing"):
+    A = da.from_array(np.where(np.arange(900)[:, None] == 650, np.inf, X), chunks=(200, 6))
+    with pytest.raises(ValueError, match="partition 3, row 50, column 0 is infinite"):
         PILAEClassifier(**NETWORK).fit(A, da.from_array(Y, chunks=200))
     with pytest.raises(ValueError, match="X has 900 rows but y has 800"):
         PILAEClassifier(**NETWORK).fit(A, da.from_array(Y[:800], chunks=200))

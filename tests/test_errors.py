@@ -1,5 +1,7 @@
 """Bad input: one clear sentence, and an estimator as it was."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,12 +10,31 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch.utils.data import DataLoader, TensorDataset
 
 from helpers import blobs
-from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, StackedPILAE
+from pilae import (
+    SHLN,
+    ConvPILAE,
+    PILAEClassifier,
+    PILAERegressor,
+    PILAutoencoder,
+    PILClassifier,
+    StackedPILAE,
+    scan_blocks,
+)
 from pilae._data.check import check_finite
 
 X, Y = blobs(60)
+
+MIXED = pd.DataFrame(
+    {
+        "a": X[:, 0],
+        "category": pd.Categorical.from_codes(Y, ["u", "v", "w"]),
+        "date": pd.date_range("2020-01-01", periods=60),
+        "text": [f"word {k}" for k in range(60)],
+    }
+)
 
 
 def bad(value):
@@ -23,10 +44,11 @@ def bad(value):
 
 
 CASES = {
-    "nan": (PILAEClassifier(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
-    "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
-    "sparse nan": (PILAEClassifier(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
-    "nan, regression": (PILAERegressor(), bad(np.nan), X[:, 0], "X contains NaN"),
+    "nan": (StackedPILAE(), bad(np.nan), Y, "X contains NaN.*SimpleImputer"),
+    "inf": (PILAEClassifier(), bad(np.inf), Y, "X contains infinity.*replace it by NaN"),
+    "infinity in layers": (StackedPILAE(), bad(np.inf), Y, "X contains infinity.*SimpleImputer"),
+    "sparse nan": (StackedPILAE(), scipy.sparse.csr_array(bad(np.nan)), Y, "X contains NaN.*SimpleImputer"),
+    "nan, basic": (PILClassifier(), bad(np.nan), Y, "X contains NaN"),
     "nan target": (PILAERegressor(), X, np.where(Y == 0, np.nan, 1.0), "y contains NaN.*leave those rows out"),
     "single target": (PILAERegressor(), X, 3.0, "one target for each row"),
     "single label": (PILAEClassifier(), X, "a", "one target for each row"),
@@ -79,6 +101,17 @@ CASES = {
     "one row counts": (PILAERegressor(), X, X[:, 0], "nothing to learn", {"sample_weight": np.eye(60)[3]}),
     "class weight": (PILAEClassifier(class_weight="even"), X, Y, "None, 'balanced' or a dict"),
     "object array": (PILAEClassifier(), np.array([["a", "b"]] * 60, dtype=object), Y, "X holds text .*OneHotEncoder"),
+    "text targets": (PILAERegressor(), X, np.array(list("abc"))[Y], "use PILAEClassifier where these are classes"),
+    "text targets, pandas": (PILAERegressor(), X, pd.Series(list("abc" * 20), dtype="category"), "use PILAEClassifier"),
+    "date targets": (PILAERegressor(), X, Y.astype("datetime64[D]"), "y holds dates or times"),
+    "other head": (PILAERegressor(head="foo"), X, Y, r"estimator such as sklearn\.ensemble\.RandomForestRegressor"),
+    "path": (PILAEClassifier(), "a.csv", None, r"pilae\.scan_csv\('a\.csv', target=\.\.\.\)"),
+    "path of parquet": (PILAEClassifier(), Path("a.pq"), Y, r"pilae\.scan_parquet\('a\.pq'"),
+    "data loader": (PILAEClassifier(), DataLoader(torch.asarray(X), 20), Y, r"pass pilae\.scan_blocks\(X\)"),
+    "data set": (PILAEClassifier(), TensorDataset(torch.asarray(X)), Y, r"X is a TensorDataset.*takes rows"),
+    "category column": (StackedPILAE(), MIXED[["a", "category"]], None, "Column 'category' of X holds categories"),
+    "date column": (StackedPILAE(), MIXED[["date", "a"]], None, "Column 'date' of X holds dates"),
+    "text column": (PILClassifier(), MIXED, Y, "Column 'category' of X holds categories, 'date', 'text' no numbers"),
     "short y": (PILAEClassifier(), X, Y[:-1], "X has 60 rows but y has 59"),
     "short y, regression": (PILAERegressor(), X, Y[:-1], "X has 60 rows but y has 59"),
     "no y": (PILAEClassifier(), X, None, "requires y to be passed"),
@@ -107,8 +140,8 @@ def test_one_sentence_and_nothing_half_fitted(case):
 def test_a_failed_fit_leaves_a_fitted_model_as_it_was():
     model = PILAEClassifier(depth=1).fit(X, Y)
     before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(bad(np.nan)[:, :3], Y)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(bad(np.inf)[:, :3], Y)
     np.testing.assert_array_equal(model.predict_proba(X), before)
     assert model.n_features_in_ == 6
 
@@ -207,3 +240,9 @@ def test_a_missing_label_is_named(first):
     labels = np.array([first, None, "b"] * 20, dtype=object)
     with pytest.raises(ValueError, match="y holds None"):
         PILAEClassifier().fit(X, labels)
+
+
+def test_all_columns_that_are_missing_are_named():
+    model = PILAEClassifier(depth=0).fit(MIXED[["a"]].assign(b=X[:, 1]), Y)
+    with pytest.raises(ValueError, match="it lacks 'a', 'b'"):
+        model.predict(scan_blocks([pd.DataFrame({"c": X[:, 2]})]))

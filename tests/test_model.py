@@ -48,6 +48,8 @@ def test_digits(params):
     proba = model.predict_proba(X_test)
     close(proba.sum(1), np.ones(len(proba)), terms=10)
     np.testing.assert_array_equal(model.classes_[proba.argmax(1)], model.predict(X_test))
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(model.predict_log_proba(X_test), np.log(proba))
     if "loo_score_" in vars(model):
         assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.025
 
@@ -797,7 +799,7 @@ def test_features_are_never_the_callers_own_array(kind):
 def test_few_rows_are_refused_in_the_same_words_as_many(monkeypatch):
     X, y = blobs(60)
     model = PILAEClassifier(depth=0, head="softmax").fit(X, y)
-    for rows in (X[:0], np.full((2, 6), np.nan), np.array([[np.inf, -np.inf, 0, 0, 0, 0]]), X[:2, :5]):
+    for rows in (X[:0], np.full((2, 6), np.inf), np.array([[np.inf, -np.inf, 0, 0, 0, 0]]), X[:2, :5]):
         with pytest.raises(ValueError, match="PILAEClassifier") as quick:
             model.predict(rows)
         with monkeypatch.context() as patch:

@@ -77,8 +77,8 @@ def test_every_check_was_collected():
 
 EXPECTED = {
     "ConvPILAE": 53,
-    "PILAEClassifier": 80,
-    "PILAERegressor": 73,
+    "PILAEClassifier": 79,
+    "PILAERegressor": 72,
     "PILAutoencoder": 61,
     "PILClassifier": 61,
     "PILRegressor": 59,

@@ -152,6 +152,9 @@ def test_errors_name_the_file_and_the_row(tmp_path):
     hole = FRAME.copy()
     hole.loc[700, "c3"] = np.nan
     with pytest.raises(ValueError, match=r"part2\.parquet, row 100, column 'c3' is missing"):
+        StackedPILAE().fit(scan_parquet(write(tmp_path, hole), columns=NAMES))
+    hole.loc[700, "c3"] = np.inf
+    with pytest.raises(ValueError, match=r"part2\.parquet, row 100, column 'c3' is infinite"):
         PILAEClassifier(**NETWORK).fit(scan_parquet(write(tmp_path, hole), "label", columns=NAMES))
     with pytest.raises(ValueError, match="has no column 'target'; it has c0"):
         scan_parquet(tmp_path, "target")

@@ -1,9 +1,9 @@
 """Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,38 +14,43 @@ from sklearn.utils.validation import validate_data
 
 from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
-from .._base.saveable import saveable
 from .._base.scalars import is_number
+from .columns import Columns
+from .frames import check_numbers, is_frame
+from .tables import Table, is_mixed
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
 
 
-@saveable
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """How many columns rows have, and their names where a table gave them."""
-
-    count: int
-    names: np.ndarray | None = None
-
-
-def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1) -> tuple[Array, Columns]:
+def check_X(
+    X: Any, name: str, columns: Columns | None = None, min_rows: int = 1, *, gaps: bool = False, tables: bool = False
+) -> tuple[Array, Columns]:
     """X as a 2-D array of its own library, or CSR, and its columns, which must be those of `fit` where they are given.
 
-    Nothing is copied that is already in order; `name` is the estimator's, for error sentences.
+    Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps` X may hold
+    NaN, with `tables` it may be a DataFrame of mixed columns; so it may for columns that know what to do with them.
     """
-    if isinstance(X, Iterator):
-        raise read_once("X")
+    check_table(X, name)
     X = unmasked(X, "X")
     estimator = _estimator(name, columns)
-    if is_foreign(X):
+    table = columns.table if columns is not None else Table.learnt(X) if tables and is_mixed(X) else None
+    if table is not None:
+        if not is_frame(X):
+            raise ValueError(
+                f"This {name} was fitted on a table whose columns are not all numbers: give a DataFrame of the same "
+                "columns."
+            )
+        _check_sizes(X.shape, name, min_rows)
+        validate_data(estimator, X, skip_check_array=True, reset=columns is None)
+        X = table(X)
+    elif is_foreign(X):
         X = _foreign(X, name, min_rows)
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     else:
         X = _plain(X, estimator, min_rows, reset=columns is None)
-    check_finite(X, "X", name)
-    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None))
+    check_finite(X, "X", name, gaps=gaps if columns is None else columns.intake is not None)
+    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None), table)
 
 
 @cache
@@ -70,27 +75,61 @@ def _foreign(X: Array, name: str, min_rows: int) -> Array:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape X to (rows, columns).")
     if not _arrays.is_numeric(X):
         raise ValueError(f"X must hold real numbers, but its dtype is {X.dtype}.")
-    for size, what, least in ((X.shape[0], "sample", min_rows), (X.shape[1], "feature", 1)):
+    _check_sizes(X.shape, name, min_rows)
+    return X
+
+
+def _check_sizes(shape: tuple[int, ...], name: str, min_rows: int) -> None:
+    for size, what, least in ((shape[0], "sample", min_rows), (shape[1], "feature", 1)):
         if size < least:
             raise ValueError(
-                f"Found array with {size} {what}(s) (shape={tuple(X.shape)}) while a minimum of {least} is "
+                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of {least} is "
                 f"required by {name}."
             )
-    return X
 
 
 def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) -> Array:
     """X as an array of NumPy, or CSR."""
     if isinstance(X, scipy.sparse.sparray | scipy.sparse.spmatrix):
         X = _sound_sparse(X)
+    if is_frame(X):
+        check_numbers(X, type(estimator).__name__)
     form = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": min_rows}
     X = read_array("X", partial(validate_data, estimator, X, reset=reset, **form))
     if X.dtype.kind not in "biuf":
         raise ValueError(
-            f"X must hold real numbers, but its dtype is {X.dtype}: turn dates and times into numbers first, for "
-            "example with skrub.TableVectorizer."
+            f"X must hold real numbers, but its dtype is {X.dtype}: "
+            + ("turn dates and times into numbers first." if X.dtype.kind in "mM" else "encode it first.")
         )
     return X
+
+
+def check_table(X: object, name: str) -> None:
+    """What people pass where rows are wanted, and what to pass instead."""
+    if isinstance(X, Iterator):
+        raise read_once("X")
+    if isinstance(X, str | bytes | PathLike):
+        reader = "parquet" if str(X).endswith((".parquet", ".pq")) else "csv"
+        raise ValueError(
+            f"X is text ({shortened(X)}), and {name} takes rows: where it is the path of a file, pass "
+            f"pilae.scan_{reader}({shortened(X)}, target=...), or what pandas.read_{reader} makes of it."
+        )
+    if isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "shape"):
+        return
+    if hasattr(X, "batch_size"):  # torch's DataLoader, and what is like it
+        raise ValueError(
+            f"X is a {type(X).__name__}, which gives rows in blocks: pass pilae.scan_blocks(X), without a y where the "
+            "blocks bring it."
+        )
+    raise ValueError(
+        f"X is a {type(X).__name__}, and {name} takes rows: a 2D array, a DataFrame or a sparse matrix, or what "
+        "gives blocks of rows as pilae.scan_blocks(X)."
+    )
+
+
+def shortened(value: object) -> str:
+    text = repr(str(value))
+    return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
 def _sound_sparse(X: Array) -> Array:
@@ -140,8 +179,7 @@ READ_ERRORS = {
     "NAType": "{what} contains pandas.NA, which is no number: fill missing values first, for example with "
     "sklearn.impute.SimpleImputer in a Pipeline, or leave those rows out.",
     "not compatible with arrays of bytes/strings": "{what} is an array of text: use {what}.astype(float) where it "
-    "holds numbers written out, and encode words first, for example with sklearn.preprocessing.OneHotEncoder (as "
-    "targets they need a classifier).",
+    "holds numbers written out, and encode words first, for example with sklearn.preprocessing.OneHotEncoder.",
     "inhomogeneous shape": "{what} has rows of different lengths: give each as many numbers.",
     "Expected 2D array": "{start} instead. Reshape your data: X.reshape(-1, 1) is one column of many rows, "
     "X.reshape(1, -1) one row.",
@@ -152,6 +190,15 @@ READ_ERRORS = {
 }
 """What to say instead of the error of scikit-learn that holds these words."""
 
+TEXT_ERRORS = ("not compatible with arrays of bytes/strings", "could not convert string to float")
+
+
+def text_targets() -> ValueError:
+    return ValueError(
+        "y holds text, and a regressor predicts numbers: use PILAEClassifier where these are classes, and "
+        "numpy.asarray(y, dtype=float) where they are numbers written out."
+    )
+
 
 def _in_one_sentence(error: Exception, what: str) -> Exception:
     if isinstance(error, OverflowError):
@@ -160,6 +207,8 @@ def _in_one_sentence(error: Exception, what: str) -> Exception:
             "example by its logarithm."
         )
     text = str(error)
+    if what == "y" and any(words in text for words in TEXT_ERRORS):
+        return text_targets()
     for words, sentence in READ_ERRORS.items():
         if words in text:
             start, end = text.split(" instead")[0], text.split(":")[-1].strip()
@@ -177,14 +226,24 @@ def all_finite(values: Array) -> bool:
         return math.isfinite(float(xp.sum(values))) or bool(xp.all(xp.isfinite(values)))
 
 
-def check_finite(X: Array, what: str, name: str) -> None:
+def has_gaps(X: Array) -> bool:
+    """Whether any number is NaN."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    return not all_finite(values) and bool(space_of(values).xp.any(space_of(values).xp.isnan(values)))
+
+
+def check_finite(X: Array, what: str, name: str, *, gaps: bool = False) -> None:
+    """Finite numbers, or gaps where these are taken."""
     values = X.data if scipy.sparse.issparse(X) else X
     if all_finite(values):
         return
     xp = space_of(values).xp
-    nan = bool(xp.any(xp.isnan(values)))
+    if gaps and not bool(xp.any(xp.isinf(values))):
+        return
+    nan = not gaps and bool(xp.any(xp.isnan(values)))
     fill = "fill missing values first" if nan else "replace it by NaN and fill it"
     imputed = f"{fill}, for example with sklearn.impute.SimpleImputer in a Pipeline"
+    imputed = "replace it by NaN where it stands for a missing value" if gaps else imputed
     cure = "leave those rows out" if what == "y" else imputed
     raise ValueError(f"{what} contains {'NaN' if nan else 'infinity'}, which {name} does not take: {cure}.")
 

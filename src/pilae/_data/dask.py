@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import NUMPY, Array, Space, float_name, to_numpy
+from .frames import check_numbers
 from .labels import need_y, plain_labels
 from .rows import Add, Block, Choice, Make, Rows, Total
 from .sources import Piece, Source
@@ -28,7 +29,7 @@ PART = 40
 
 LOW = 2**PART - 1
 
-WORKER_SETTINGS = ("kind", "factor", "block_rows", "dtype", "name", "checked", "gauge")
+WORKER_SETTINGS = ("kind", "factor", "block_rows", "dtype", "name", "checked", "gauge", "intake", "on_gaps")
 """What a worker must know to read its partition."""
 
 
@@ -121,6 +122,8 @@ def dask_rows(X: Any, y: Any, w: Any, space: Space, kind: type[Reading], setting
 
     if space != NUMPY:
         raise ValueError("Dask collections are computed on the workers' processors: use device=None.")
+    if not hasattr(X, "chunks"):
+        check_numbers(X._meta, settings["name"] + " on a cluster")
     parts, _, shape = _partitions(X, y, w)
     unread = DaskRows(shape, space, look=Look(), parts=parts, offsets=np.zeros(len(parts), int), **settings)
     looks = compute(*unread._tasks(partial(_part_look, kind), range(len(parts))))
@@ -234,8 +237,11 @@ def _stacked(parts: list, sizes: tuple, like: np.ndarray) -> Any:
 
 def _answer_like(model: Any, method: str, args: tuple) -> np.ndarray:
     """What the method gives for one row, for its shape and dtype."""
-    row, names = np.zeros((1, model.n_features_in_)), getattr(model, "feature_names_in_", None)
-    if names is not None:
+    row: Any = np.zeros((1, model.n_features_in_))
+    names, columns = getattr(model, "feature_names_in_", None), model._read().columns
+    if columns.table is not None:
+        row = columns.table.like()
+    elif names is not None:
         import pandas as pd
 
         row = pd.DataFrame(row, columns=names)

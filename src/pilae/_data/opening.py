@@ -9,8 +9,10 @@ import numpy as np
 from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
-from .check import Columns, check_same_space, check_X
+from .check import check_same_space, check_X, has_gaps
+from .columns import Columns
 from .dask import dask_rows, is_dask, lazily
+from .frames import listed
 from .labels import need_y
 from .rows import Rows
 from .sources import Column, Source
@@ -30,9 +32,19 @@ class Running(NamedTuple):
     block_rows: int | str = "auto"
     verbose: float = 0
 
-    def rows(self, X: Array, encoding: Encoding, weight: Column = None, unit: Column = None) -> Rows:
-        """Arrays to fit on."""
-        return Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
+    def rows(
+        self,
+        X: Array,
+        encoding: Encoding,
+        weight: Column = None,
+        unit: Column = None,
+        categorical: tuple[int, ...] = (),
+    ) -> Rows:
+        """Arrays to fit on; these columns are categories."""
+        rows = Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
+        if categorical or has_gaps(X):
+            rows.learn_intake(categorical)
+        return rows
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -57,11 +69,17 @@ def is_streamed(X: object) -> bool:
 
 
 def stream_to_fit(
-    running: Running, X: Any, y: Any, sample_weight: Any, kind: type[Reading], place: Space | None = None
+    running: Running,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    kind: type[Reading],
+    place: Space | None = None,
+    on_gaps: str = "refuse",
 ) -> Stream:
     """The rows for `fit`, after a first reading of their targets."""
     space = space_for(np.empty(0), running.device) if place is None else place
-    settings = running.settings | {"name": running.name}
+    settings = running.settings | {"name": running.name, "on_gaps": on_gaps}
     if is_dask(X):
         if kind is not NoTargets:
             need_y(running.name, y)
@@ -78,6 +96,14 @@ def stream_to_add(
     rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
+    return _taken_in(rows, columns)
+
+
+def _taken_in(rows: Stream, columns: Columns) -> Stream:
+    """With gaps and categories as in `fit`."""
+    if columns.intake is not None:
+        rows.take_in(columns.intake)
+        rows.on_gaps = "take"
     return rows
 
 
@@ -109,7 +135,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     longer than the answer. What is wrong with them is said on the usual way.
     """
     f, after, method, args = question
-    width = max(columns.count, place.widest, after)
+    width = max(columns.width, place.widest, after)
     if (
         type(X) is np.ndarray
         and 0 < X.size <= QUICK_NUMBERS
@@ -118,6 +144,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
         and X.dtype.name == place.dtype
         and place.space == NUMPY
         and place.gauge is columns.names is None
+        and columns.are_plain
     ):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
             part = f(X) if math.isfinite(X.sum()) else None
@@ -133,11 +160,15 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
     if isinstance(X, Source):
         check_columns(running.name, columns, X)
         settings = running._replace(dtype=place.dtype).settings
-        return Stream(X, place.space, look=Look(X.count()), name=running.name, gauge=place.gauge, **settings)
+        look = Look(X.count())
+        stream = Stream(X, place.space, look=look, name=running.name, gauge=place.gauge, **settings)
+        return _taken_in(stream, columns)
     X, _ = check_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
-    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge)
+    columns.tell_unknown(X)
+    intake = None if columns.are_plain and not has_gaps(X) else columns.intake
+    return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, intake=intake)
 
 
 def check_alone(y: object, sample_weight: object) -> None:
@@ -150,9 +181,14 @@ def check_alone(y: object, sample_weight: object) -> None:
 
 def check_columns(name: str, columns: Columns, source: Source) -> None:
     """The columns of a source against those of `fit`."""
+    if columns.table is not None:
+        raise ValueError(
+            f"This {name} was fitted on a table whose columns are not all numbers, and a source brings numbers: give "
+            "DataFrames, one block after another."
+        )
     if source.columns is not None and columns.names is not None and list(columns.names) != list(source.columns):
         missing = [name for name in columns.names if name not in source.columns]
-        what = f"{missing[:5]} are missing" if missing else "they come in another order or there are others"
+        what = f"it lacks {listed(missing)}" if missing else "they come in another order or there are others"
         raise ValueError(f"The columns of the source are not those of fit: {what}. Name them with columns=[...].")
     if source.d != columns.count:
         raise ValueError(f"X has {source.d} features, but {name} is expecting {columns.count} features as input.")

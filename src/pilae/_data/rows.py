@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -18,7 +18,9 @@ from .._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, time
 from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .._engine.scaling import Extent
+from .blocks import Block
 from .check import check_answer
+from .intake import Intake, IntakeSums
 from .sources import Column, at
 
 BLOCK_BYTES = 128 * 2**20
@@ -33,20 +35,6 @@ LARGE = 1e12
 
 WHOLE_BYTES = 2**28
 """Most that is held at once of data with fewer rows than columns (see `Rows.dual`)."""
-
-
-class Block(NamedTuple):
-    """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number.
-
-    `codes` are class numbers and `unit` the weight that leaving one row out takes away, in NumPy, where there are any.
-    """
-
-    X: Array
-    Z: Array
-    w: Array
-    start: int
-    codes: Column = None
-    unit: Column = None
 
 
 class Additive(Protocol):
@@ -88,6 +76,8 @@ class Rows:
         Dtype of the blocks; by default float32 stays float32 and everything else becomes float64.
     gauge : integer array, optional
         Exponents of two, one a column: blocks hold the columns times these powers (see `scaling.gauge_for`).
+    intake : Intake, optional
+        What becomes of the columns first: blocks hold what it makes of them.
     numbers : integer array, optional
         Of a sample: which rows it was taken from.
     passes : int
@@ -105,6 +95,7 @@ class Rows:
     dtype: str = ""
     progress: Progress = field(default_factory=partial(Progress, 0))
     gauge: np.ndarray | None = None
+    intake: Intake | None = None
     numbers: Column = None
     passes: int = 0
 
@@ -113,11 +104,24 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.dtype = self.dtype or float_name(self.X)
+        self.take_in(self.intake)
+
+    def take_in(self, intake: Intake | None) -> None:
+        """Read the rows like that from now on."""
+        self.intake = intake
         self.n, self.d = self._shape()
+        self.d = self.d if intake is None else intake.width
         self._moved: Array = None
         """X where the blocks are wanted, if it is dense, comes from elsewhere and fits there."""
 
+    def learn_intake(self, categorical: tuple[int, ...] = ()) -> None:
+        """Find out, in one pass, what to do with gaps and categories in the columns of these rows, and do so."""
+        self.take_in(None)
+        make = partial(IntakeSums, self.d, categorical)
+        self.take_in(self.total(make, IntakeSums.add, "looking at the columns").found())
+
     def _shape(self) -> tuple[int, int]:
+        """Of the rows as they come."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
@@ -206,7 +210,8 @@ class Rows:
 
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""
-        return replace(self, X=self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0), gauge=None)
+        X = self.space.xp.concat([f(block.X) for block in self.blocks()], axis=0)
+        return replace(self, X=X, gauge=None, intake=None)
 
     def first(self, count: int) -> Rows:
         """The first rows of a sample with weights, as views."""
@@ -263,7 +268,11 @@ class Rows:
         if scipy.sparse.issparse(X):
             X = X.toarray()
         with np.errstate(over="ignore"):  # what float32 does not hold shows in what is made of it
-            return self.space.asarray(X if self.gauge is None else times_powers(X, self.gauge), self.dtype)
+            if self.gauge is not None:
+                X = X if self.intake is None else self.intake(X)
+                return self.space.asarray(times_powers(X, self.gauge), self.dtype)
+            X = self.space.asarray(X, self.dtype)
+            return X if self.intake is None else self.intake(X)
 
 
 def unit_of(w: Column) -> Column:

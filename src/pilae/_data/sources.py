@@ -16,6 +16,7 @@ import scipy.sparse
 from .._arrays import Array, float_name, to_numpy
 from .._base.extras import extra
 from .check import all_finite, read_once
+from .frames import check_numbers, is_frame
 from .labels import plain_labels
 
 READ_BYTES = 16 * 2**20
@@ -70,16 +71,20 @@ class Piece(NamedTuple):
         return Piece(self.X[rows, :], at(self.y, rows), at(self.w, rows), where)
 
 
-def check_piece(piece: Piece, columns: list[str] | None, name: str) -> None:
-    """Finite numbers in some rows of a source."""
+def check_piece(piece: Piece, columns: list[str] | None, name: str, *, gaps: bool = False) -> None:
+    """Finite numbers in some rows of a source, or gaps where these are taken."""
     sparse = scipy.sparse.issparse(piece.X)
     if all_finite(piece.X.data if sparse else piece.X):
         return
-    row, column = np.argwhere(~np.isfinite(piece.X.toarray() if sparse else piece.X))[0].tolist()
-    raise ValueError(
-        f"{piece.where(row)}, column {column if columns is None else repr(columns[column])} is missing or infinite, "
-        f"which {name} does not take: fill such values first, or leave those rows out."
-    )
+    X = piece.X.toarray() if sparse else piece.X
+    odd = np.argwhere(np.isinf(X) if gaps else ~np.isfinite(X))
+    if len(odd):
+        row, column = odd[0].tolist()
+        raise ValueError(
+            f"{piece.where(row)}, column {column if columns is None else repr(columns[column])} is "
+            f"{'infinite' if gaps else 'missing or infinite'}, which {name} does not take: fill such values first, or "
+            "leave those rows out."
+        )
 
 
 def check_piece_weight(w: np.ndarray, where: Where) -> None:
@@ -213,6 +218,8 @@ class _BlockSource(Source):
         for number, item in enumerate(self.blocks() if callable(self.blocks) else self.blocks):
             X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
             names = getattr(X, "columns", None)
+            if is_frame(X):
+                check_numbers(X, "scan_blocks")
             if not scipy.sparse.issparse(X):
                 X = to_numpy(X)
             if X.ndim != 2 or X.dtype.kind not in "biuf":

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from .._arrays import NUMPY, Array, Space, sender
-from .check import all_finite
+from .check import all_finite, has_gaps
+from .gaps import GapsFound
 from .rows import Block, Choice, Rows, times_factor, unit_of
 from .sources import Piece, Source, check_piece, check_piece_weight
 from .targets import Encoding, Look, NoTargets, Numbers, Reading
@@ -31,6 +32,8 @@ class Stream(Rows):
         The estimator's, for error sentences.
     checked : bool
         Whether a pass has already found all numbers finite.
+    on_gaps : {"refuse", "report", "take"}
+        What to do with gaps: "report" ends the pass at the first with `GapsFound`, so that they are learnt from.
     """
 
     look: Look
@@ -38,6 +41,7 @@ class Stream(Rows):
     factor: np.ndarray | None = None
     name: str = ""
     checked: bool = False
+    on_gaps: str = "refuse"
 
     in_memory = False
 
@@ -78,7 +82,7 @@ class Stream(Rows):
             ready()
             # one look at a sum on the GPU instead of a pass over the host's memory
             if self.space.is_cuda and not self.checked and not all_finite(X):
-                check_piece(piece, self.source.columns, self.name)
+                self._check(piece)
             self.progress.update(label, start, self.n)
             w, unit = times_factor(self.factor, encoding.codes, piece.w, unit_of(piece.w))
             yield self._with_columns(X, start, encoding.codes, encoding.targets, w, unit)
@@ -92,11 +96,11 @@ class Stream(Rows):
         first)."""
         for piece in self.source.read():
             if not self.checked and not self.space.is_cuda:
-                check_piece(piece, self.source.columns, self.name)
+                self._check(piece)
             for start in range(0, piece.n, step):
                 part = piece.at(slice(start, start + step))
                 encoding = self.kind.encoded(part)
-                if self.space.is_cuda and self.gauge is None and not scipy.sparse.issparse(part.X):
+                if self.space.is_cuda and self.gauge is self.intake is None and not scipy.sparse.issparse(part.X):
                     yield part, encoding, *sender(self.space.device)(part.X.astype(self.dtype, copy=False))
                 else:
                     yield part, encoding, self._dense(part.X), lambda: None
@@ -115,6 +119,16 @@ class Stream(Rows):
             start += piece.n
         self._check_count(start)
         return self._taken(choices, parts)
+
+    def learn_intake(self, categorical: tuple[int, ...] = ()) -> None:
+        self.on_gaps, self.checked = "take", False
+        super().learn_intake(categorical)
+
+    def _check(self, piece: Piece) -> None:
+        """Numbers that can be computed with, or gaps that are known how to fill."""
+        if self.on_gaps == "report" and has_gaps(piece.X):
+            raise GapsFound
+        check_piece(piece, self.source.columns, self.name, gaps=self.on_gaps != "refuse")
 
     def _check_count(self, n: int) -> None:
         if n != self.n:

@@ -17,7 +17,7 @@ from .._base.scalars import is_number
 from .._engine.calibration import Calibration, class_calibration, label_calibration
 from .._engine.curve import Curve
 from .._engine.scores import Scored
-from .check import check_finite, read_array, unmasked
+from .check import check_finite, read_array, text_targets, unmasked
 from .codes import class_numbers, codes_of, label_masses
 from .labels import all_classes, check_length, check_target_size, checked_labels, need_y, one_kind, plain_labels
 from .rows import Rows
@@ -330,6 +330,13 @@ def read_numbers(y: Array, n: int, dtype: str, name: str) -> tuple[Numbers, Enco
         check_length(np.asarray(y), n)
     y = to_numpy(y) if is_foreign(y) else unmasked(y, "y")
     Y = read_array("y", partial(check_array, y, ensure_2d=False, ensure_all_finite=False, input_name="y"))
+    if Y.dtype.kind in "OUS":
+        raise text_targets()
+    if Y.dtype.kind in "mM":
+        raise ValueError(
+            "y holds dates or times, and a regressor predicts numbers: give for example the days since a date, "
+            "(y - y.min()) / numpy.timedelta64(1, 'D')."
+        )
     check_length(Y, n)
     check_finite(Y, "y", name)
     columns = np.asarray(Y, dtype=np.float64).reshape(n, -1)

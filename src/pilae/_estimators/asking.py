@@ -18,11 +18,11 @@ class Asking(Fitting[FittedModel]):
     def _check_loaded(self) -> None:
         fitted = self._read()
         fitted.check()
-        rows = Rows(np.zeros((1, fitted.columns.count)), fitted.network.space, dtype=fitted.network.dtype)
+        rows = Rows(np.zeros((1, fitted.columns.width)), fitted.network.space, dtype=fitted.network.dtype)
         fitted.head.try_out(rows.map(fitted.network, fitted.widest))
 
-    def _ask(self, method: str, X: Any) -> Array:
-        """What the head says of the rows."""
+    def _ask(self, method: str, X: Any, called: str = "") -> Array:
+        """What the head says of the rows; `called` is the estimator's own method where that has another name."""
         fitted = self.fitted_ or self._read()
         head, targets = fitted.head, fitted.targets
         head.ready()
@@ -31,7 +31,7 @@ class Asking(Fitting[FittedModel]):
         def of(rows: Array) -> Array:
             return answer(targets, fitted.features(rows))
 
-        return answers(self, fitted.network, fitted.columns, X, Question(of, head.width or 0, method))
+        return answers(self, fitted.network, fitted.columns, X, Question(of, head.width or 0, called or method))
 
     def is_far(self, X: Any) -> Array:
         """Whether each row lies far outside what the model was fitted on: one of its numbers is beyond the range seen

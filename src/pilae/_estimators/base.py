@@ -14,9 +14,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import has_fit_parameter
 
 from .._arrays import Array
-from .._base.progress import CallbackSupportMixin, peak_megabytes
+from .._base.progress import CallbackSupportMixin
 from .._base.scalars import seed_of
-from .._data.check import Columns, check_weight, scaled_weight
+from .._data.check import check_weight, scaled_weight
+from .._data.columns import Columns
+from .._data.gaps import GapsFound
+from .._data.intake import Intake
 from .._data.opening import is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Column
@@ -31,7 +34,7 @@ from ..save import SaveMixin
 from . import parameters, update
 from .asking import Asking
 from .autoencoder import PILAutoencoder, features_of_layer, layer_spec, template_of
-from .fitted import FittedModel, attribute
+from .fitted import FittedModel, attribute, stats_of
 from .shln import SHLN
 
 if TYPE_CHECKING:
@@ -78,6 +81,8 @@ class BasePILAE(
 
     _templates: ClassVar[dict[str, str]] = {"layer": "PILAutoencoder()", "head": "SHLN()"}
     _heads: ClassVar[tuple[str, ...]]
+    _head_example: ClassVar[str]
+    _takes_gaps = True
     _rules: ClassVar[parameters.Rules]
 
     @property
@@ -130,10 +135,8 @@ class BasePILAE(
         if isinstance(head, str) and head in self._heads:
             return HeadSpec(head)
         if isinstance(head, (str, type)) or not hasattr(head, "fit") or not hasattr(head, "predict"):
-            names = ", ".join(map(repr, self._heads))
-            raise parameters.bad(
-                self, "head", f"{names}, an SHLN, or a scikit-learn estimator (an object with fit and predict)"
-            )
+            names, example = ", ".join(map(repr, self._heads)), self._head_example
+            raise parameters.bad(self, "head", f"{names}, an SHLN, or a scikit-learn estimator such as {example}")
         return HeadSpec("estimator", estimator=head)
 
     def _fitted_to(
@@ -148,21 +151,15 @@ class BasePILAE(
             result, targets = self._network_for(spec, rows, y, fit_params, targets)
         finally:
             rows.progress.close()
-        seconds = time.perf_counter() - start
-        stats = {
-            "rows": rows.n,
-            "passes": rows.passes,
-            "seconds": seconds,
-            "rows_per_second": rows.n * rows.passes / seconds,
-            "peak_megabytes": peak_megabytes(),
-        }
+        columns = replace(columns, intake=rows.intake or Intake.without_gaps(result.means))
+        moved = None if result.importances is None else columns.summed(result.importances)
+        stats = stats_of(rows, time.perf_counter() - start)
         rows.progress.summary(stats)
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
-        fitted = replace(fitted, halves=result.halves, importances=result.importances, optimism=result.optimism)
+        fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism)
         peer = linear_peer(result.network, result.head, rows, result.scored, targets)
-        fitted = replace(fitted, linear=peer, bounds=Bounds.of(result.extent.low, result.extent.high)).judged(
-            result.scored
-        )
+        bounds = Bounds.of(result.extent.low, result.extent.high)
+        fitted = replace(fitted, linear=peer, bounds=bounds).judged(result.scored)
         rows.progress.end()
         return fitted
 
@@ -170,7 +167,11 @@ class BasePILAE(
         self, spec: Spec, rows: Rows, y: Column, fit_params: dict, targets: Targets
     ) -> tuple[Result, Targets]:
         """The network, and what its outputs mean."""
-        return fit_network(spec, rows, y, fit_params, targets.merits), targets
+        try:
+            return fit_network(spec, rows, y, fit_params, targets.merits), targets
+        except GapsFound:
+            rows.learn_intake()
+            return fit_network(spec, rows, y, fit_params, targets.merits), targets
 
     # ------------------------------------------------------------------------------------------ updating
 

@@ -9,10 +9,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from .._arrays import Array
+from .._arrays import Array, namespace
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._data.check import TAME, check_X, tamed_weight
+from .._data.dask import is_dask
 from .._data.labels import all_classes
 from .._data.opening import columns_of, is_streamed, stream_to_fit
 from .._data.rows import times_factor, unit_of
@@ -65,6 +66,9 @@ default="auto"
         "asinh" standardises and then tames the tails of the columns; "pieces" standardises and adds ramps between
         quantiles of every column, where there is room for them. "auto" is found by the search; without one it
         standardises unless the columns share one scale (see `StackedPILAE`).
+    categorical_features : "from_dtype", array-like of int, bool or str, or None, default="from_dtype"
+        Which columns hold categories. Columns of text and of categories in a DataFrame do; an array-like also names
+        columns of codes: their numbers, a mask, or their names. None takes no DataFrame with such columns. See Notes.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class, times sample_weight. "balanced" gives every class the same total.
     fit_rows : int, "auto" or None, default=None
@@ -141,6 +145,16 @@ default="auto"
     searched. Candidates whose encoder has more than a third of the rows as degrees of freedom are dropped: their
     anchors would fire on themselves alone.
 
+    X may have gaps (NaN): they are filled with the mean of the training rows, and where leave-one-out says that gaps of
+    a column tell of the targets, a column of 0 and 1 says where they were. All are sums over rows, the same from any
+    blocks. Infinity is an error.
+
+    X may be a DataFrame of pandas or polars with other columns than numbers. Categories, and text of few different
+    values, become columns of 0 and 1, one for each category (at most 64; rare ones share one); truth values 0 and 1;
+    dates, also those that are written out as ISO 8601 has them, seconds, year, month, day of the week and hour;
+    durations seconds. A category that `fit` did not see is 0 in all columns, and a warning counts them. Free text needs
+    an encoder of its own. Importances are those of the columns as they came.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -154,6 +168,7 @@ default="auto"
     """
 
     _heads = ("shln", "ridge", "softmax")
+    _head_example = "sklearn.ensemble.RandomForestClassifier()"
     _rules: ClassVar[parameters.Rules] = {
         "class_weight": parameters.Rule(
             lambda v: v is None or isinstance(v, dict) or (isinstance(v, str) and v == "balanced"),
@@ -177,6 +192,7 @@ default="auto"
         head="shln",
         ridge="auto",
         input_scaling="auto",
+        categorical_features="from_dtype",
         class_weight=None,
         fit_rows=None,
         device=None,
@@ -194,7 +210,8 @@ default="auto"
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+        X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            It may have gaps (NaN) and, as a DataFrame, columns of categories, truth values and dates, see Notes.
             Sources are made by `scan_parquet`, `scan_csv` and `scan_blocks`.
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
@@ -214,20 +231,24 @@ default="auto"
         spec, running = self._spec(), self._running()
         if not is_streamed(X):
             return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params)
-        rows = stream_to_fit(running, X, y, sample_weight, Classes)
+        rows = stream_to_fit(running, X, y, sample_weight, Classes, on_gaps="report")
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
         rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
         rows.read_as(targets)
+        columns = columns_of(rows.source)
+        categorical = columns.categorical(self.categorical_features)
+        if categorical:
+            rows.learn_intake(categorical)
         routed = self._head_fit_params(None, fit_params, given=False)
-        return self._fitted_to(spec, rows, columns_of(rows.source), targets, None, routed)
+        return self._fitted_to(spec, rows, columns, targets, None, routed)
 
     def _fit_arrays(
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
     ) -> FittedModel:
         running = self._running()
-        X, columns = check_X(X, running.name, min_rows=2)
+        X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
         if targets.multilabel and spec.head.kind == "softmax":
@@ -241,7 +262,7 @@ default="auto"
                 raise weights_of_labels()
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
             w, unit = times_factor(self._class_factor(targets.classes, mass), encoding.codes, w, unit)
-        rows = running.rows(X, encoding, w, unit)
+        rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features))
         routed = self._head_fit_params(w, fit_params, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         if not spec.head.linear and not targets.multilabel:  # those that had weight
@@ -326,6 +347,15 @@ default="auto"
         multinomial logistic map fitted on those where that has the lower log-loss on held-out rows.
         """
         return self._ask("predict_proba", X)
+
+    @available_if(head_has("predict_proba"))
+    def predict_log_proba(self, X) -> Array:
+        """Natural logarithm of `predict_proba`, minus infinity where that is 0."""
+        answer = self._ask("predict_proba", X, called="predict_log_proba")
+        if is_dask(answer):  # it calls this method for every partition
+            return answer
+        with np.errstate(divide="ignore"):
+            return namespace(answer).log(answer)
 
     def score(self, X, y=None, sample_weight=None) -> float:
         """Accuracy (of whole label sets for multilabel targets). A source brings its targets."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array
 from .._arrays.threads import sharing
+from .._base.progress import peak_megabytes
 from .._base.saveable import check_shape, saveable
-from .._data.check import Columns
+from .._data.columns import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.rows import Rows
@@ -67,12 +68,12 @@ class FittedNetwork(Fitted):
 
     @property
     def features_out(self) -> int:
-        count = self.columns.count
-        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(count)
+        width = self.columns.width
+        return self.network.layers[-1].width if self.network.layers else self.network.scaled_width(width)
 
     @property
     def widest(self) -> int:
-        return max(self.columns.count, self.network.widest)
+        return max(self.columns.width, self.network.widest)
 
 
 @saveable
@@ -151,7 +152,8 @@ class FittedModel(FittedNetwork):
 
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
-        self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
+        self.columns.check()
+        self.head.check_shapes(self.network.check_shapes(self.columns.width), self.targets.n_outputs)
         self.targets.check_shapes()
         if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
             raise TypeError("halves and optimism are not what they are called")
@@ -160,11 +162,22 @@ class FittedModel(FittedNetwork):
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
         if self.bounds is not None:
-            self.bounds.check_shapes(self.columns.count)
+            self.bounds.check_shapes(self.columns.width)
         if self.importances is not None:
             check_shape(self.importances, self.columns.count)
             if not np.isfinite(self.importances).all():
                 raise ValueError("importances are shares")
+
+
+def stats_of(rows: Rows, seconds: float) -> dict[str, float]:
+    """What a fit to these rows took."""
+    return {
+        "rows": rows.n,
+        "passes": rows.passes,
+        "seconds": seconds,
+        "rows_per_second": rows.n * rows.passes / seconds,
+        "peak_megabytes": peak_megabytes(),
+    }
 
 
 F = TypeVar("F", bound=Fitted)
@@ -200,6 +213,7 @@ class Fitting(BaseEstimator, Generic[F]):
     """An estimator whose `fitted_` is one value of type F."""
 
     fitted_: F | None = None
+    _takes_gaps: ClassVar[bool] = False
 
     n_features_in_ = attribute("columns.count")
     feature_names_in_ = attribute("columns.names")
@@ -210,6 +224,7 @@ class Fitting(BaseEstimator, Generic[F]):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.array_api_support = True
+        tags.input_tags.allow_nan = self._takes_gaps
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -13,7 +13,8 @@ from .._arrays import Array, Space, dtype_name, namespace, space_for, space_of, 
 from .._base.progress import CallbackSupportMixin, Progress, with_callbacks
 from .._base.saveable import check_dtype, check_shape, saveable
 from .._base.scalars import is_integer, seed_of
-from .._data.check import Columns, check_pixels, check_same_space, check_X
+from .._data.check import check_pixels, check_same_space, check_X
+from .._data.columns import Columns
 from .._data.keys import row_keys
 from .._data.labels import plain_labels
 from .._network.branches import Branch, Images, blockwise, features_of_images

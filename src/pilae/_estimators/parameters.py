@@ -109,6 +109,21 @@ KEPT: Rules = {"keep_decoders": flag()}
 
 SCALING: Rules = {"input_scaling": choice("auto", "none", "standard", "asinh", "pieces")}
 
+
+def _names_columns(value: Any) -> bool:
+    """Whether it is a list of numbers, of names or of truth values."""
+    if isinstance(value, str | dict | set) or np.ndim(value) != 1:
+        return False
+    return np.asarray(value).dtype.kind in "biuUO" or np.size(value) == 0
+
+
+CATEGORICAL: Rules = {
+    "categorical_features": Rule(
+        lambda v: v is None or _is_one_of(v, ("from_dtype",)) or _names_columns(v),
+        "None, 'from_dtype', or a list of columns: their numbers, their names, or a truth value for each",
+    )
+}
+
 LAYER: Rules = {
     "encoder": choice("rows", "truncated"),
     "anchors": choice("spread", "first"),
@@ -140,6 +155,7 @@ NETWORK: Rules = {
     ),
     "keep_statistics": flag(),
     "ridge": number("auto", "guo2003"),
+    **CATEGORICAL,
 }
 """What the classifier and the regressor share."""
 

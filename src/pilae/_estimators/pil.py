@@ -18,7 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from .._arrays import Array, space_of, to_numpy
 from .._base.saveable import check_shape, saveable
 from .._base.warn import warn
-from .._data.check import Columns, check_answer, check_same_space, check_X
+from .._data.check import check_answer, check_same_space, check_X
+from .._data.columns import Columns
 from .._data.rows import Rows
 from .._data.targets import Classes, Numbers, Targets, read_labels, read_numbers
 from .._engine.activations import neurons

@@ -64,7 +64,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
         "ridge": the output ridge on the features. Any scikit-learn regressor is fitted on the features, which are then
         held whole.
-    skip, branches, ridge, input_scaling
+    skip, branches, ridge, input_scaling, categorical_features
         As in `PILAEClassifier`.
     loss : {"squared", "robust"}, default="squared"
         "robust": rows far from what the others say get less weight, or none (Tukey's bisquare of the length of their
@@ -98,6 +98,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     """
 
     _heads = ("shln", "ridge")
+    _head_example = "sklearn.ensemble.RandomForestRegressor()"
     _rules: ClassVar[parameters.Rules] = {
         "loss": parameters.choice("squared", "robust"),
         "target_scaling": parameters.choice("auto", "none", "asinh"),
@@ -118,6 +119,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         head="shln",
         ridge="auto",
         input_scaling="auto",
+        categorical_features="from_dtype",
         loss="squared",
         target_scaling="auto",
         fit_rows=None,
@@ -136,7 +138,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+        X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
+            Gaps (NaN) and columns that are no numbers as in `PILAEClassifier`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
@@ -156,24 +159,30 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         if is_streamed(X):
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
-            stream = stream_to_fit(running, X, y, sample_weight, Numbers)
+            stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report")
             routed = self._head_fit_params(None, fit_params, given=False)
-            targets = Numbers.after(stream.look)
-            return self._fitted_to(spec, stream, columns_of(stream.source), targets, None, routed)
-        X, columns = check_X(X, running.name, min_rows=2)
+            targets, columns = Numbers.after(stream.look), columns_of(stream.source)
+            categorical = columns.categorical(self.categorical_features)
+            if categorical:
+                stream.learn_intake(categorical)
+            return self._fitted_to(spec, stream, columns, targets, None, routed)
+        X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
+        categorical = columns.categorical(self.categorical_features)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)
         row_weights = None
         if self.loss == "robust":
             assert encoding.targets is not None
-            row_weights = self._robust_weights(X, encoding.targets, w, fit_params)
+            row_weights = self._robust_weights(X, encoding.targets, w, fit_params, categorical)
             w = row_weights if w is None else w * row_weights
-        rows = running.rows(X, encoding, w, unit_of(w))
+        rows = running.rows(X, encoding, w, unit_of(w), categorical)
         routed = self._head_fit_params(w, fit_params, given=w is not None)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         return replace(fitted, weight_exponent=exponent, row_weights=row_weights)
 
-    def _robust_weights(self, X: Any, Y: np.ndarray, w: np.ndarray | None, fit_params: dict) -> np.ndarray:
+    def _robust_weights(
+        self, X: Any, Y: np.ndarray, w: np.ndarray | None, fit_params: dict, categorical: tuple[int, ...]
+    ) -> np.ndarray:
         """One weight for each row from the length of its residual: of leave-one-out where a row was scored, so that a
         row cannot vouch for itself."""
         counts = np.ones(len(Y), bool) if w is None else w > 0
@@ -181,6 +190,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         if counts.sum() < ROBUST_ROWS:
             return weights
         plain = clone(self).set_params(loss="squared", keep_statistics=False, verbose=0)
+        plain.set_params(categorical_features=list(categorical) or "from_dtype")  # X is an array by now
         for round_ in range(ROBUST_ROUNDS):
             plain.fit(X, Y, sample_weight=weights if w is None else w * weights, **fit_params)
             length = _residual_lengths(Y, _left_out(plain, X, Y.shape), counts)

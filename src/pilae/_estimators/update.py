@@ -191,6 +191,15 @@ def network_hash(fitted: FittedModel, method: str) -> str:
 
     put(f"{network.dtype}, skip {network.skip}")
     put(network.gauge)
+    columns = fitted.columns
+    if not columns.are_plain and columns.intake is not None:
+        for value in (columns.intake.fill, columns.intake.flagged):
+            put(value)
+        for categories in columns.intake.categories:
+            for value in vars(categories).values():
+                put(value)
+    for column in () if columns.table is None else columns.table.columns:
+        put(f"{column.kind}, {column.timed}, {None if column.values is None else column.values.tolist()}")
     for each in (network, *network.others):
         put_scaling(each.scaling)
         for layer in each.layers:

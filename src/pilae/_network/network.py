@@ -66,8 +66,9 @@ class Network:
 
     def undo(self, X: Array) -> Array:
         """From the (scaled) input back to the units of the rows."""
-        if self.scaling is not None:
-            X = self.scaling.undo(X)
+        return self.undo_gauge(X if self.scaling is None else self.scaling.undo(X))
+
+    def undo_gauge(self, X: Array) -> Array:
         return X if self.gauge is None else times_powers(X, -self.gauge)
 
     def check_shapes(self, columns: int) -> int:

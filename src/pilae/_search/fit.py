@@ -51,6 +51,8 @@ class Result(NamedTuple):
     """Rows that its leave-one-out results are of."""
     extent: Extent
     """The range of each column."""
+    means: np.ndarray
+    """Of the columns, as they came."""
 
 
 def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, merits: Merits | None = None) -> Result:
@@ -94,8 +96,9 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
-    halves, optimism = halves if plan.rounds else None, choice.optimism
-    return Result(network, head, choice.table, halves, moved, optimism, judging, survey.scored, survey.extent)
+    halves, means = halves if plan.rounds else None, network.undo_gauge(to_numpy(survey.moments.mean_a))
+    found = (choice.table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
+    return Result(network, head, *found)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

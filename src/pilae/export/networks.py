@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
+from .._data.columns import Columns
 from .._engine.calibration import Calibration
 from .._engine.curve import LARGEST, Curve
 from .._engine.pieces import Pieces
@@ -59,6 +60,34 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
     return graph.op("Mul", graph.op("Sign", x), graph.op("Log", graph.op("Add", graph.op("Abs", x), root)))
 
 
+def _taken_in(graph: Graph, columns: Columns, x: str) -> str:
+    """`Intake`: gaps filled and flagged, categories as columns of 0 and 1."""
+    if columns.table is not None:
+        raise ValueError(
+            "This model was fitted on a table whose columns are not all numbers, and an ONNX graph takes numbers: give "
+            "categories as codes (categorical_features=[...]) and dates as numbers, and fit again."
+        )
+    intake = columns.intake
+    if intake is None:
+        return x
+    missing = graph.op("IsNaN", x)
+    filled = graph.op("Where", missing, intake.fill, x)
+    if intake.is_plain:
+        return filled
+    parts = [graph.op("Gather", filled, graph.integers(intake.numeric), axis=1)]
+    for each in intake.categories:
+        own = graph.op("Gather", x, graph.integers([each.column]), axis=1)
+        equal = graph.inside(graph.op("Equal", own, each.values[None, :]))
+        parts.append(graph.op("MatMul", equal, (each.numbers[:, None] == np.arange(each.width)) * 1.0))
+    if len(intake.flagged):
+        parts.append(graph.op("Gather", graph.inside(missing), graph.integers(intake.flagged), axis=1))
+    return graph.side_by_side(parts)
+
+
+def _features_of_rows(graph: Graph, model: Any, x: str) -> str:
+    return _features(graph, model.network_, _taken_in(graph, model.fitted_.columns, graph.inside(x)))
+
+
 def _features(graph: Graph, network: Network, x: str) -> str:
     beside = [_features(graph, other, x) for other in network.others]
     if network.gauge is not None:
@@ -77,7 +106,8 @@ def _features(graph: Graph, network: Network, x: str) -> str:
 
 def _head_input(graph: Graph, model: Any, x: str) -> str:
     """What the head sees: far rows are brought back as `Bounds` does it."""
-    network, bounds, x = model.network_, model.fitted_.bounds, graph.inside(x)
+    network, bounds = model.network_, model.fitted_.bounds
+    x = _taken_in(graph, model.fitted_.columns, graph.inside(x))
     if bounds is not None:
         powers = 1.0 if network.gauge is None else np.ldexp(1.0, -network.gauge)
         lower, upper, margin = (part * powers for part in (bounds.lower, bounds.upper, bounds.margin))
@@ -210,7 +240,7 @@ def transformed(graph: Graph, model: Any, x: str) -> list[Output]:
     if hasattr(model, "branches_"):
         value = image_features(graph, model.branches_, graph.inside(x))
     else:
-        value = _features(graph, model.network_, graph.inside(x))
+        value = _features_of_rows(graph, model, x)
     return [Output("features", graph.outside(value), FLOAT32, [int(model._n_features_out)])]
 
 

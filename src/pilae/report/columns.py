@@ -87,7 +87,9 @@ def table_columns(frame: Frame, encode: Callable[[Frame], np.ndarray]) -> list[O
 
 def _values(column: Any) -> np.ndarray:
     """The values of a column of a table: numbers, or anything."""
-    return column.to_numpy() if column.dtype.kind in "iuf" else column.to_numpy(dtype=object)
+    if column.dtype.kind in "iuf":
+        return column.to_numpy(dtype=float, na_value=np.nan) if column.hasnans else column.to_numpy()
+    return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
 
 
 def _places(values: np.ndarray) -> tuple[bool, np.ndarray]:
@@ -118,7 +120,7 @@ class Asked:
 
     def _map(self, method: str, X: np.ndarray) -> np.ndarray:
         fitted, network = self.fitted, self.fitted.network
-        rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
+        rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge, intake=fitted.columns.intake)
 
         def answer(block: Array) -> Array:
             return getattr(fitted.head, method)(fitted.targets, fitted.features(block))

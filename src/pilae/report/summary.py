@@ -76,6 +76,12 @@ def summarise(
         summary["table"] = table
     if X is not None:
         X = X.compute() if is_dask(X) else X
+        own = model.fitted_.columns.table
+        if encode is None and own is not None:  # the model makes numbers of the table itself
+            frame, encode = X if hasattr(X, "iloc") else X.to_pandas(), own
+            # pandas.NA is neither true nor false, not even equal to itself
+            odd = {name: column for name, column in frame.items() if hasattr(column.dtype, "na_value")}
+            frame = frame.assign(**{k: v.astype(object).where(v.notna(), None) for k, v in odd.items() if v.hasnans})
         first = check_X(X, type(model).__name__, model.fitted_.columns)[0][:MOST_ROWS]
         first = np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
         if image_shape is None and table is None:
@@ -100,7 +106,10 @@ def _columns(
     if not hasattr(model, "head_") or getattr(model, "multilabel_", False):
         return {}
     given = own_columns(model, X) if encode is None else table_columns(frame.iloc[: len(X)], encode)
-    found = shuffled(model, X, y, given, getattr(model, "feature_importances_", None))
+    shares, own = getattr(model, "feature_importances_", None), model.fitted_.columns.table
+    if shares is not None and own is not None:  # of a column, in equal parts, what is made of it
+        shares = (shares / np.bincount(own.sources))[own.sources]
+    found = shuffled(model, X, y, given, shares)
     drawn = curves(model, X, given, [each["column"] for each in found]) if _has_curves(model) else []
     became = {column.name: len(column.at) for column in given} if encode is not None else None
     return {"shuffled": found, "curves": drawn, "became": became}
@@ -138,7 +147,8 @@ def _cell(value: Any) -> Any:
 def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
     """What the network makes of rows: the scaled input at depth 0."""
     network = model.network_
-    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge)
+    intake = model.fitted_.columns.intake
+    rows = Rows(X, network.space, dtype=network.dtype, gauge=network.gauge, intake=intake)
     return to_numpy(network(rows.dense(), depth)).astype(float)
 
 

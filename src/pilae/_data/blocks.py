@@ -1,0 +1,21 @@
+"""Some rows, where they are computed with."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import Array
+
+
+class Block(NamedTuple):
+    """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number.
+
+    `codes` are class numbers and `unit` the weight that leaving one row out takes away, in NumPy, where there are any.
+    """
+
+    X: Array
+    Z: Array
+    w: Array
+    start: int
+    codes: np.ndarray | None = None
+    unit: np.ndarray | None = None

@@ -1,0 +1,70 @@
+"""The columns of rows as users know them, and the columns of numbers that are made of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array
+from .._base.saveable import saveable
+from .._base.warn import warn
+from .frames import listed
+from .intake import Intake
+from .tables import Table, named_columns
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """How many columns rows have, their names where a table gave them, and how numbers are made of them."""
+
+    count: int
+    names: np.ndarray | None = None
+    table: Table | None = None
+    """How a table of mixed columns becomes an array of numbers; None where rows are numbers."""
+    intake: Intake | None = None
+    """What becomes of the columns of that array; None where gaps are refused."""
+
+    @property
+    def coded(self) -> int:
+        """Columns of the array."""
+        return self.count if self.table is None else len(self.table.sources)
+
+    @property
+    def width(self) -> int:
+        """Columns that a network sees."""
+        return self.coded if self.intake is None else self.intake.width
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether a network sees the columns as they come, gaps aside."""
+        return self.table is None and (self.intake is None or self.intake.is_plain)
+
+    def categorical(self, features: Any) -> tuple[int, ...]:
+        """Columns of the array that are categories, by a parameter `categorical_features`."""
+        return named_columns(features, self.names, self.count, self.table)
+
+    def summed(self, shares: np.ndarray) -> np.ndarray:
+        """What belongs to each column, from what belongs to each of those that a network sees."""
+        sources = np.arange(self.coded) if self.intake is None else self.intake.sources
+        if self.table is not None:
+            sources = self.table.sources[sources]
+        return np.bincount(sources, weights=shares, minlength=self.count)
+
+    def tell_unknown(self, X: Array) -> None:
+        """A warning where rows hold categories that `fit` did not see."""
+        found = {} if self.intake is None else self.intake.unknown(X)
+        if found:
+            numbers = list(found) if self.table is None else self.table.sources[list(found)].tolist()
+            names = numbers if self.names is None else [self.names[number] for number in numbers]
+            warn(
+                f"{sum(found.values())} values in {'column' if len(names) == 1 else 'columns'} {listed(names)} are "
+                "categories that fit did not see: they count as none."
+            )
+
+    def check(self) -> None:
+        """An error where the parts of what was read do not fit together."""
+        if self.table is not None:
+            self.table.check(self.count)
+        if self.intake is not None:
+            self.intake.check_shapes(self.coded)

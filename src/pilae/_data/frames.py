@@ -1,0 +1,176 @@
+"""Tables with typed columns, of pandas or polars: what each column holds. Neither is imported here."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+Frame = Any
+"""A DataFrame of pandas or of polars."""
+
+Kind = Literal["numbers", "truth values", "categories", "numbered categories", "text", "dates", "durations", "objects"]
+
+POLARS_KINDS: dict[str, Kind] = {
+    "Boolean": "truth values",
+    "Categorical": "categories",
+    "Enum": "categories",
+    "String": "text",
+    "Utf8": "text",
+    "Date": "dates",
+    "Datetime": "dates",
+    "Time": "durations",
+    "Duration": "durations",
+    "Null": "numbers",
+}
+
+INFERRED_KINDS: dict[str, Kind] = {
+    "string": "text",
+    "boolean": "truth values",
+    "integer": "numbers",
+    "floating": "numbers",
+    "mixed-integer-float": "numbers",
+    "decimal": "numbers",
+    "empty": "numbers",
+    "date": "dates",
+    "datetime": "dates",
+    "datetime64": "dates",
+    "timedelta": "durations",
+    "timedelta64": "durations",
+}
+"""What pandas says of values whose column has no type of its own."""
+
+NUMPY_KINDS: dict[str, Kind] = {
+    "i": "numbers",
+    "u": "numbers",
+    "f": "numbers",
+    "c": "numbers",  # refused by whoever reads them
+    "b": "truth values",
+    "M": "dates",
+    "m": "durations",
+    "U": "text",
+    "S": "text",
+}
+
+
+AS_THEY_ARE = ("numbers", "truth values", "numbered categories", "objects")
+"""Columns that are read as numbers; of objects some are numbers, and the error of others says what they are."""
+
+
+def is_frame(X: object) -> bool:
+    """Whether X is a DataFrame in memory."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape") and not hasattr(X, "__dask_graph__")
+
+
+def kinds_of(frame: Frame) -> list[Kind]:
+    """What each column holds."""
+    if isinstance(frame.dtypes, list):  # polars
+        return [_polars_kind(dtype) for dtype in frame.dtypes]
+    return [_pandas_kind(frame.iloc[:, j], dtype) for j, dtype in enumerate(frame.dtypes)]
+
+
+def _polars_kind(dtype: Any) -> Kind:
+    if dtype.is_numeric():
+        return "numbers"
+    return POLARS_KINDS.get(str(dtype).split("(")[0], "objects")
+
+
+def _pandas_kind(column: Any, dtype: Any) -> Kind:
+    name = str(dtype)
+    if name == "category":
+        return "numbered categories" if dtype.categories.dtype.kind in "biuf" else "categories"
+    if name.startswith(("str", "large_string", "dictionary")):
+        return "text"
+    if name.startswith("date"):
+        return "dates"
+    if dtype.kind == "O":
+        from pandas.api.types import infer_dtype
+
+        return INFERRED_KINDS.get(infer_dtype(column, skipna=True), "objects")
+    return NUMPY_KINDS.get(dtype.kind, "objects")
+
+
+def check_numbers(frame: Frame, name: str) -> None:
+    """For estimators that take numbers only: which columns hold something else, and the way out."""
+    kinds = zip(frame.columns, kinds_of(frame), strict=True)
+    odd = [(column, kind) for column, kind in kinds if kind not in AS_THEY_ARE]
+    if odd:
+        (first, kind), *rest = odd
+        others = f", {listed([column for column, _ in rest])} no numbers either" if rest else ""
+        raise ValueError(
+            f"Column {first!r} of X holds {kind}{others}, and {name} takes numbers only: encode such columns first, "
+            "for example with skrub.TableVectorizer in a Pipeline."
+        )
+
+
+MOST_NAMED = 10
+
+
+def listed(names: list) -> str:
+    """Names for a sentence, the first few of many."""
+    some = ", ".join(repr(name) for name in names[:MOST_NAMED])
+    return some if len(names) <= MOST_NAMED else f"{some} and {len(names) - MOST_NAMED} more"
+
+
+Column = Any
+"""A Series of pandas or polars."""
+
+
+def column_at(frame: Frame, number: int) -> Column:
+    return frame.to_series(number) if isinstance(frame.dtypes, list) else frame.iloc[:, number]
+
+
+def _is_polars(column: Column) -> bool:
+    return type(column).__module__.partition(".")[0] == "polars"
+
+
+def numbers(column: Column) -> np.ndarray:
+    """Numbers or truth values as float64, gaps as NaN."""
+    if _is_polars(column):
+        import polars
+
+        return column.cast(polars.Float64).to_numpy().astype(np.float64)
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def dates(column: Column) -> np.ndarray:
+    """Dates as datetime64 of universal time."""
+    if _is_polars(column):
+        import polars
+
+        zone = getattr(column.dtype, "time_zone", None)
+        column = column if zone is None else column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return column.cast(polars.Datetime("us")).to_numpy().astype("datetime64[us]")
+    import pandas
+
+    return pandas.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+
+
+def durations(column: Column) -> np.ndarray:
+    """Durations in seconds."""
+    if _is_polars(column):
+        import polars
+
+        spans = column.cast(polars.Duration("us")).to_numpy()
+    else:
+        import pandas
+
+        spans = pandas.to_timedelta(column).to_numpy()
+    spans = spans.astype("timedelta64[us]")
+    return np.where(np.isnat(spans), np.nan, spans.astype(np.int64) / 1e6)
+
+
+def factorized(column: Column) -> tuple[np.ndarray, list]:
+    """The place of each value among the distinct ones (-1: a gap), and these."""
+    if _is_polars(column):
+        values = column.drop_nulls().unique(maintain_order=True).to_list()
+        place = {value: number for number, value in enumerate(values)}
+        codes = np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64)
+        return codes, [_plain_value(value) for value in values]
+    import pandas
+
+    codes, values = pandas.factorize(column, use_na_sentinel=True)
+    return codes, [_plain_value(value) for value in values.tolist()]
+
+
+def _plain_value(value: Any) -> Any:
+    """A category as files hold it: intervals and the like in words."""
+    return value if isinstance(value, str | int | float) else str(value)
