@@ -40,6 +40,14 @@ CONSTANT = 1e-13
 """A column whose variance is below this fraction of its mean square is constant, and rounding makes the variance; one
 whose standard deviation is below this fraction of its mean, too."""
 
+VANISHED = 1e-250
+"""Sums below it are nothing: numbers that went on fading would end where each operation takes a hundred times as long,
+and never at zero."""
+
+FAR = 1e4
+"""The mean may be away from the shift by this many variances, squared distances compared, before sums that fade are
+taken about another one: what they held about the old one fades, but what comes would lose digits."""
+
 
 def product_under(ridge: float, space: Space, dtype: str) -> str:
     """The dtype of the products of a Gram of `dtype` rows that gets this ridge, relative to its mean diagonal."""
@@ -151,6 +159,33 @@ class Moments:
                 self.shift_a, self.shift_b = other.shift_a, other.shift_b
             same = other.shift_a is self.shift_a and other.shift_b is self.shift_b
             self._accumulate(other if same else other._about(self.shift_a, self.shift_b), 1.0)
+
+    def fade(self, factor: float) -> None:
+        """Multiply every weight, and what is remembered of the most these sums ever held."""
+        xp = self.space.xp
+        for name in ("sum_a", "sum_b", "aa", "ab", "bb", "largest", "largest_b"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, float):
+                value = value * factor
+                setattr(self, name, xp.where(xp.abs(value) < VANISHED, xp.zeros_like(value), value))
+        self.weight, self.heaviest = self.weight * factor, self.heaviest * factor
+
+    def follow(self) -> None:
+        """Take the sums about the mean where that has gone far from the shift: means of rows that fade move on."""
+        if not self.weight > 0 or not (
+            self._is_far(self.sum_a, self.squares(), self.shift_a) or self._is_far(self.sum_b, self.bb, self.shift_b)
+        ):
+            return
+        most = {name: getattr(self, name) for name in ("largest", "largest_b", "heaviest", "held")}
+        about = self._about(self.mean_a, self.shift_b if self.sum_b is None else self.mean_b)
+        vars(self).update(vars(about) | most)
+
+    def _is_far(self, sums: Array, squares: Array, shift: Array) -> bool:
+        if sums is None:
+            return False
+        moved = sums / self.weight
+        spread = self.space.xp.abs(squares / self.weight - moved**2)
+        return bool(self.space.xp.any(moved**2 > FAR * (spread + CONSTANT * (moved + shift) ** 2)))
 
     def _empty(self) -> Self:
         return type(self)(self.space, shifted=self.shifted, product=self.product, full=self.full)

@@ -21,6 +21,7 @@ from .._search.spec import Spec
 from . import parameters
 from .base import BasePILAE, head_has
 from .fitted import FittedModel, attribute
+from .updating import Arrival
 
 
 @saveable
@@ -248,7 +249,7 @@ default="auto"
             targets = Classes(fitted.head.classes_among(targets.classes))
         return replace(fitted, targets=targets, weight_exponent=exponent)
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head", *, decay=None, half_life=None):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
@@ -261,12 +262,29 @@ default="auto"
             "all" is the paper's incremental PILAE: the decoders of the layers follow by recursive least squares, and
             the tied encoders with them. It is approximate, because earlier rows were summed under earlier features;
             after it `forget` and `merge` are refused.
+        decay : float above 0 and at most 1, optional
+            Rows that are in lose weight: all sums are multiplied by it, once in this call. Exactly a fit of the output
+            layer to all rows with weights decay ** age; scales of features stay those they had when the first such
+            call came, means follow.
+        half_life : float, optional
+            The same by row, in the order of the rows: a row counts half as much when so many others came after it.
 
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pilae import PILAEClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((400, 3))
+        >>> model = PILAEClassifier(depth=0, head="ridge").partial_fit(X[:200], X[:200, 0] > 0, half_life=20)
+        >>> model = model.partial_fit(X[200:], X[200:, 0] < 0, half_life=20)  # the opposite is true now
+        >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
+        True
         """
-        return self._partial_fit(X, y, classes, sample_weight, update)
+        return self._partial_fit(X, y, classes, sample_weight, Arrival.asked(update, decay, half_life))
 
     @property
     def n_outputs(self) -> int | None:

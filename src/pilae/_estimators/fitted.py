@@ -26,6 +26,7 @@ from .._data.check import Columns
 from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.targets import Targets
+from .._engine.fading import Fading
 from .._network.head import Head
 from .._network.network import Network
 
@@ -104,6 +105,8 @@ class FittedModel(FittedNetwork):
     """How much each column moves the outputs."""
     row_weights: np.ndarray | None = None
     """What a robust fit gave each row."""
+    fading: Fading | None = None
+    """How rows lose weight with age, where they do."""
 
     @property
     def widest(self) -> int:
@@ -138,10 +141,13 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
-        if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
-            raise TypeError("halves and optimism are not what they are called")
+        kinds = isinstance(self.halves, Halves | None) and isinstance(self.fading, Fading | None)
+        if not kinds or type(self.optimism) is not float:
+            raise TypeError("halves, fading and optimism are not what they are called")
         if self.halves is not None:
             self.halves.check()
+        if self.fading is not None:
+            self.fading.check()
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
         if self.importances is not None:

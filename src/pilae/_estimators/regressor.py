@@ -19,6 +19,7 @@ from .._engine.calibration import residual_quantiles
 from . import parameters
 from .base import BasePILAE
 from .fitted import FittedModel, attribute
+from .updating import Arrival
 
 ROBUST_ROUNDS = 6
 """Most fits that loss="robust" takes to find the weights of rows."""
@@ -178,21 +179,21 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
                     break
         return weights
 
-    def partial_fit(self, X, y=None, sample_weight=None, update="head"):
+    def partial_fit(self, X, y=None, sample_weight=None, update="head", *, decay=None, half_life=None):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
-        update : {"head", "all"}, default="head"
+        update, decay, half_life
             As in `PILAEClassifier.partial_fit`.
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, None, sample_weight, update)
+        return self._partial_fit(X, y, None, sample_weight, Arrival.asked(update, decay, half_life))
 
     @property
     def n_outputs(self) -> int:

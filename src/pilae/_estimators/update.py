@@ -7,6 +7,7 @@ until somebody predicts.
 
 import copy
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,9 +17,10 @@ import numpy as np
 from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
-from .._data.rows import Rows
+from .._data.rows import Block, Rows
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
+from .._engine.fading import Fading
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._network.fit_output import score_output
@@ -30,18 +32,52 @@ from .._network.survey import rows_to_score
 from .fitted import FittedModel
 
 
-def added(fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool) -> FittedModel:
-    """With these rows in the output layer, and where `layers` says so in the layers too, which is approximate."""
+def added(
+    fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool = False, fading: Fading | None = None
+) -> FittedModel:
+    """With these rows in the output layer, and where `layers` says so in the layers too, which is approximate. With
+    `fading` those that are in grow older first."""
     network = fitted.network
     if layers:
         with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
             network = _updated_network(network, rows)
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
+    if fading is not None and moments.count:
+        head = _holding(head, moments)
     columns = targets.columns_of(fitted.targets)
     moments = moments.copy() if columns is None else moments.arranged(columns)
-    moments.merge(_summed(fitted, head, network, rows, moments))
+    if fading is not None:
+        moments.fade(fading.kept(rows.n))
+    moments.merge(_summed(fitted, head, network, rows, moments, fading))
+    if fading is not None:
+        moments.follow()
+        head = _holding(head, moments)
+        fading = fading.following(fitted.fading)
     new = _with_sums(fitted, head, moments, targets)
-    return replace(new, network=network, approximate=fitted.approximate or layers)
+    return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading or fitted.fading)
+
+
+def _holding(head: LinearHead, moments: Moments) -> LinearHead:
+    """With the scales of its features held."""
+    return replace(head, output=head.output.holding(moments, head.hidden))
+
+
+def begun_to_fade(fitted: FittedModel, fading: Fading) -> FittedModel:
+    """After a first fit whose rows had weights by age."""
+    head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
+    return replace(fitted, head=_holding(head, moments), fading=fading)
+
+
+def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
+    """Give rows that are in the weight they still have."""
+    if fitted.fading is None:
+        if age is not None:
+            raise ValueError("No row of this model has lost weight: leave 'age' out.")
+        return
+    share = fitted.fading.at_age(age, rows.n)
+    if not rows.in_memory:
+        raise ValueError("Rows that have lost weight are forgotten from arrays, not from a source.")
+    rows.weight = share if rows.weight is None else share * rows.weight
 
 
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
@@ -56,12 +92,13 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     moments.subtract(_summed(fitted, head, fitted.network, rows, moments))
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
-        if not definite(moments, head.hidden):
+        held = head.output.held
+        if not definite(moments, head.hidden, held):
             raise ValueError(
                 "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
                 "never added. Give rows that were added, with the values and the weights they had."
             )
-        if blurred(moments, head.hidden, head.output.ridge):
+        if blurred(moments, head.hidden, head.output.ridge, held):
             warn(
                 "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
                 "predictions may hold to few digits only. For exact ones fit again on the rows that stay: "
@@ -77,15 +114,20 @@ def forked(fitted: FittedModel) -> FittedModel:
     """The same network with no rows in it."""
     head, empty = fitted.head.linear("fork"), statistics(fitted, "fork").like()
     calibration = head.calibrated(fitted.targets)
-    output = replace(head.output.without_rows(), moments=empty)
+    output = replace(head.output.without_rows(), moments=empty, held=None)
     head = LinearHead(head.hidden, output, calibration)
-    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True)
+    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True, fading=None)
 
 
 def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel:
     """With the rows of other models of the same network."""
     assert fitted is not None
     head, moments, targets = fitted.head.linear("merge"), exact_statistics(fitted, "merge"), fitted.targets
+    if any(each.fading is not None for each in (fitted, *others)):
+        raise ValueError(
+            "Models whose rows lose weight with age cannot be merged, because ages count the rows of one model alone: "
+            "merge first, and let rows fade afterwards."
+        )
     own_hash = network_hash(fitted, "merge") if others else ""
     for number, other in enumerate(others, 1):
         exact_statistics(other, "merge")
@@ -142,13 +184,26 @@ def exact_statistics(fitted: FittedModel, method: str) -> Moments:
     return moments
 
 
-def _summed(fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Moments) -> Moments:
+def _summed(
+    fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Moments, fading: Fading | None = None
+) -> Moments:
     """The sums of some rows, about the shift of those that are kept."""
     add = partial(add_features, FeatureCache(network), head.hidden)
+    if fading is not None and fading.by_row:
+        add = partial(_add_faded, add, fading, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
         sums = rows.total(partial(copy.copy, like.like()), add, "adding the rows", fitted.widest)
     check_sums(sums.is_finite())
     return sums
+
+
+def _add_faded(
+    add: Callable[[Moments, Block], None], fading: Fading, rows: Rows, moments: Moments, block: Block
+) -> None:
+    """Add a block whose rows came one after another."""
+    share = fading.weights(block.start, block.start + int(block.X.shape[0]), rows.n)
+    w = rows.space.asarray(share, "float64")
+    add(moments, block._replace(w=w if block.w is None else w * block.w))
 
 
 def _with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets: Targets) -> FittedModel:

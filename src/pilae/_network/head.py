@@ -175,6 +175,8 @@ class LinearHead(Head):
         outputs = n_outputs if self.output.solved else int(coef.shape[1])
         check_shape(coef, columns, outputs)
         check_shape(self.output.intercept, outputs)
+        if self.output.held is not None:
+            check_shape(self.output.held, columns)
         if moments is not None and moments.count:
             check_shape(moments.ab, columns, n_outputs)
 

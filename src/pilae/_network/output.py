@@ -57,6 +57,8 @@ class Output:
     moments: Moments | None = None
     solved: bool = True
     """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
+    held: Array | None = None
+    """1 / scale of each feature where rows fade (see `holding`); None where scales are those of the sums."""
 
     def __call__(self, F: Array) -> Array:
         """Narrow features are summed in float64: with a small ridge large terms of either sign cancel."""
@@ -68,7 +70,7 @@ class Output:
 
     def solve(self, moments: Moments, hidden: HiddenLayer | None) -> None:
         """Solve it anew from these sums, at the ridge it has; means and scales are those of the sums."""
-        scaling, factors = ridge_factors(moments, hidden)
+        scaling, factors = ridge_factors(moments, hidden, held=self.held)
         self.coef, self.intercept = solution(factors, self.ridge, scaling, moments, dtype_name(self.coef))
         self.route, self.solved = factors.route, True
 
@@ -76,6 +78,17 @@ class Output:
         """Not solved, without what is known of single rows and what was solved with them."""
         coef, intercept = 0.0 * self.coef, 0.0 * self.intercept  # of their shapes
         return replace(self, coef=coef, intercept=intercept, loo=None, scored_rows=None, solved=False)
+
+    def holding(self, moments: Moments, hidden: HiddenLayer | None) -> Output:
+        """With the scales that its features have in these sums held from now on, but for those that have one already.
+
+        Where rows fade, a feature that falls silent would keep its coefficient under a scale that shrinks with it, and
+        blow up the first row that excites it again. Under a scale that is held, its coefficient fades with its rows.
+        """
+        inverse = scaling_of(moments, hidden).inverse
+        if self.held is not None:
+            inverse = moments.space.xp.where(self.held > 0, self.held, inverse)
+        return replace(self, held=inverse)
 
 
 def add_features(cache: FeatureCache, hidden: HiddenLayer | None, moments: Moments, block: Block) -> None:
@@ -89,8 +102,8 @@ def features_of(network: Callable[[Array], Array], hidden: HiddenLayer | None) -
     return network if hidden is None else lambda X: hidden(network(X))
 
 
-def standardised(moments: Moments, hidden: HiddenLayer | None) -> tuple[Scaling, Array, Array]:
-    """(scaling, G, C) of the standardised features: hidden neurons, and what comes before them.
+def scaling_of(moments: Moments, hidden: HiddenLayer | None) -> Scaling:
+    """That of the features: hidden neurons, and what comes before them.
 
     A neuron that hardly ever fires is not stretched to unit variance: what one training row gave it would be blown up,
     and leave-one-out could not see it.
@@ -100,14 +113,23 @@ def standardised(moments: Moments, hidden: HiddenLayer | None) -> tuple[Scaling,
         xp, device = moments.space
         size, spread = int(moments.sum_a.shape[0]), hidden.least_spread(moments.weight)
         least = spread * xp.astype(xp.arange(size, device=device) >= hidden.links, xp.float64)
-    scaling = Scaling.standard(moments.mean_a, moments.variance_a(), least)
+    return Scaling.standard(moments.mean_a, moments.variance_a(), least)
+
+
+def standardised(
+    moments: Moments, hidden: HiddenLayer | None, held: Array | None = None
+) -> tuple[Scaling, Array, Array]:
+    """(scaling, G, C) of the standardised features, or of those divided by scales that are held."""
+    scaling = scaling_of(moments, hidden) if held is None else Scaling(moments.mean_a, held)
     G = moments.gram(centred=True, scale=scaling.inverse)
     return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
 
 
-def ridge_factors(moments: Moments, hidden: HiddenLayer | None, *, nested: bool = True) -> tuple[Scaling, RidgeFactors]:
+def ridge_factors(
+    moments: Moments, hidden: HiddenLayer | None, *, nested: bool = True, held: Array | None = None
+) -> tuple[Scaling, RidgeFactors]:
     """What a ridge solution on the standardised features is made from; `nested`: for every width up to all."""
-    scaling, G, C = standardised(moments, hidden)
+    scaling, G, C = standardised(moments, hidden, held)
     return scaling, RidgeFactors(G, C, moments.weight, nested=nested)
 
 
@@ -120,10 +142,10 @@ def solution(
     return asarray(coef, dtype), asarray(moments.mean_b - moments.mean_a @ coef, dtype)
 
 
-def definite(moments: Moments, hidden: HiddenLayer | None) -> bool:
+def definite(moments: Moments, hidden: HiddenLayer | None, held: Array | None = None) -> bool:
     """Whether these sums can be those of rows: neither their Gram matrix nor what it leaves of the targets' squares has
     a negative direction, beyond what rounding has left of the most they ever held."""
-    scaling, G, C = standardised(moments, hidden)
+    scaling, G, C = standardised(moments, hidden, held)
     xp, share = moments.space.xp, INDEFINITE[moments.product]
     most = max(moments.heaviest, float(xp.max(moments.largest * scaling.inverse**2)))
     L = cholesky(plus_diagonal(G, share * most))
@@ -133,10 +155,10 @@ def definite(moments: Moments, hidden: HiddenLayer | None) -> bool:
     return bool(xp.all(left >= -share * xp.max(moments.largest_b)))
 
 
-def blurred(moments: Moments, hidden: HiddenLayer | None, ridge: float) -> bool:
+def blurred(moments: Moments, hidden: HiddenLayer | None, ridge: float, held: Array | None = None) -> bool:
     """Whether the rounding of what these sums held once, and no longer do, may move the output layer by more than
     LEFT_OVER of itself: where something huge was taken out of them, they have lost the digits of what stays."""
-    scaling, G, _ = standardised(moments, hidden)
+    scaling, G, _ = standardised(moments, hidden, held)
     xp, p = moments.space.xp, int(G.shape[0])
     variance = moments.variance_b()
     for dead, was, mean in (
@@ -147,6 +169,6 @@ def blurred(moments: Moments, hidden: HiddenLayer | None, ridge: float) -> bool:
             return True  # it may well vary, by less than that rounding
     most = float(xp.max(moments.largest * scaling.inverse**2))
     beside = Scaling.standard(moments.mean_b, variance).inverse ** 2
-    held = max(most, (most * float(xp.max(moments.largest_b * beside))) ** 0.5)
-    noise = float(np.finfo(moments.product).eps) * p**0.5 * held / LEFT_OVER[moments.product]
+    once = max(most, (most * float(xp.max(moments.largest_b * beside))) ** 0.5)
+    noise = float(np.finfo(moments.product).eps) * p**0.5 * once / LEFT_OVER[moments.product]
     return noise > ridge * moments.weight and cholesky(plus_diagonal(G, ridge * moments.weight - noise)) is None

@@ -1,0 +1,224 @@
+"""Streams: rows that lose weight with age."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pilae
+from helpers import blobs, close, rounding
+from pilae import SHLN, PILAEClassifier, PILAERegressor, scan_blocks
+
+X, Y = blobs(240)
+Z = np.stack([X[:, 0] * 3 + Y, np.sin(X[:, 1])], axis=1)
+TEST, _ = blobs(50, seed=1)
+NETWORK = {"width": [6], "ridge": 1e-3, "head": SHLN(width=30)}
+FITTED = PILAEClassifier(**NETWORK).fit(X[:120], Y[:120])
+
+
+def features(model, rows):
+    return model.head_.hidden(model.network_(rows))
+
+
+def weighted_fit(model, rows, targets, weight, first):
+    """What the definition says: min sum w (z - f v)^2 + ridge sum(w) |v|^2 on features that are centred by their
+    weighted mean and divided by the spread they have in the `first` rows; for the rows of TEST."""
+    F, w = features(model, rows), np.asarray(weight)[:, None]
+    spread = np.maximum(features(model, first).std(axis=0), 0.1)
+    mean, mean_z = (w * F).sum(axis=0) / w.sum(), (w * targets).sum(axis=0) / w.sum()
+    A, B = (F - mean) / spread, targets - mean_z
+    G = A.T @ (w * A) + model.ridge_ * w.sum() * np.eye(A.shape[1])
+    return (features(model, TEST) - mean) / spread @ np.linalg.solve(G, A.T @ (w * B)) + mean_z
+
+
+def fitted():
+    return copy.deepcopy(FITTED)
+
+
+@given(cuts=st.lists(st.integers(121, 239), max_size=4, unique=True), decay=st.floats(0.3, 1.0))
+def test_decay_is_a_fit_with_weights_by_age(cuts, decay):
+    model = fitted()
+    starts = [0, 120, *sorted(cuts)]
+    age = np.zeros(240)
+    for start, stop in zip(starts[1:], [*starts[2:], 240], strict=True):
+        model.partial_fit(X[start:stop], Y[start:stop], decay=decay)
+        age[:start] += 1
+    expected = weighted_fit(model, X, np.eye(3)[Y], decay**age, X[:120])
+    np.testing.assert_allclose(model.decision_function(TEST), expected, rtol=0, atol=1e-8)
+
+
+@given(cuts=st.lists(st.integers(121, 239), max_size=4, unique=True), half_life=st.floats(5, 500))
+def test_half_life_is_a_fit_with_weights_by_row(cuts, half_life):
+    model = PILAERegressor(**NETWORK).fit(X[:120], Z[:120])
+    for rows in np.split(np.arange(120, 240), np.sort(cuts).astype(int) - 120):
+        model.partial_fit(X[rows], Z[rows], half_life=half_life)
+    age = np.r_[np.full(120, 120), np.arange(119, -1, -1)]
+    expected = weighted_fit(model, X, Z, 0.5 ** (age / half_life), X[:120])
+    np.testing.assert_allclose(model.predict(TEST), expected, rtol=0, atol=1e-8)
+
+
+def test_a_first_call_with_half_life_and_weights_of_rows():
+    weight = np.random.default_rng(0).uniform(0.5, 2, 240)
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-3)
+    model.partial_fit(X[:90], Z[:90], sample_weight=weight[:90], half_life=40)
+    for k in range(90, 240, 30):
+        model.partial_fit(X[k : k + 30], Z[k : k + 30], sample_weight=weight[k : k + 30], half_life=40)
+    w = weight * 0.5 ** (np.arange(239, -1, -1) / 40)
+    first = w[:90] / w[:90].sum()
+    spread = np.sqrt(first @ (model.network_(X[:90]) - first @ model.network_(X[:90])) ** 2)
+    F = model.network_(X)
+    mean, mean_z = w @ F / w.sum(), w @ Z / w.sum()
+    A = (F - mean) / spread
+    G = A.T @ (w[:, None] * A) + model.ridge_ * w.sum() * np.eye(A.shape[1])
+    V = np.linalg.solve(G, A.T @ (w[:, None] * (Z - mean_z)))
+    expected = (model.network_(TEST) - mean) / spread @ V + mean_z
+    np.testing.assert_allclose(model.predict(TEST), expected, rtol=0, atol=1e-8)
+
+
+def test_blocks_and_sources_fade_as_arrays_do():
+    def blocks():
+        for start in range(120, 240, 17):
+            yield X[start : min(start + 17, 240)], Y[start : min(start + 17, 240)]
+
+    expected = fitted().partial_fit(X[120:], Y[120:], half_life=30)
+    streamed = fitted().partial_fit(scan_blocks(blocks), half_life=30)
+    small = fitted().set_params(block_rows=11).partial_fit(X[120:], Y[120:], half_life=30)
+    for model in (streamed, small):
+        close(model.decision_function(TEST), expected.decision_function(TEST), **rounding(expected))
+
+
+def test_a_class_that_came_late_fades_too():
+    model = fitted().partial_fit(X[120:180], np.full(60, 7), decay=0.5).partial_fit(X[180:], Y[180:], decay=0.5)
+    labels = np.r_[Y[:120], np.full(60, 7), Y[180:]]
+    indicators = (labels[:, None] == np.array([0, 1, 2, 7])).astype(float)
+    weight = np.repeat([0.25, 0.5, 1.0], [120, 60, 60])
+    expected = weighted_fit(model, X, indicators, weight, X[:120])
+    np.testing.assert_allclose(model.decision_function(TEST), expected, rtol=0, atol=1e-8)
+
+
+def test_forgetting_rows_of_an_age():
+    model = fitted().partial_fit(X[120:180], Y[120:180], decay=0.5).partial_fit(X[180:], Y[180:], decay=0.5)
+    with pytest.raises(ValueError, match="give forget the age"):
+        model.forget(X[:10], Y[:10])
+    with pytest.raises(ValueError, match="one number of at least 0 a row"):
+        model.forget(X[:10], Y[:10], age=[1, 2])
+    model.forget(X[:10], Y[:10], age=2)
+    rows, age = np.r_[120:130, 180:190], np.repeat([1, 0], 10)
+    model.forget(X[rows], Y[rows], age=age)
+    stay = np.setdiff1d(np.arange(240), np.r_[0:10, rows])
+    weight = np.repeat([0.25, 0.5, 1.0], [120, 60, 60])[stay]
+    expected = weighted_fit(model, X[stay], np.eye(3)[Y[stay]], weight, X[:120])
+    np.testing.assert_allclose(model.decision_function(TEST), expected, rtol=0, atol=1e-8)
+    with pytest.raises(ValueError, match="leave 'age' out"):
+        fitted().forget(X[:10], Y[:10], age=0)
+    model.partial_fit(X[:5], Y[:5], decay=0.9)
+    with pytest.raises(ValueError, match="several rates"):
+        model.forget(X[:5], Y[:5], age=0)
+
+
+def test_merging_models_that_fade_is_refused_and_their_forks_do_not_fade():
+    model = fitted().partial_fit(X[120:], Y[120:], decay=0.5)
+    for one, other in ((model, FITTED), (fitted(), model)):
+        with pytest.raises(ValueError, match="merge first, and let rows fade afterwards"):
+            one.merge(other)
+    plain = FITTED.fork().partial_fit(X, Y).decision_function(TEST)
+    merged = model.fork().partial_fit(X[:100], Y[:100]).merge(model.fork().partial_fit(X[100:], Y[100:]))
+    close(merged.decision_function(TEST), plain, **rounding(merged))
+
+
+def test_refusals_are_sentences_and_change_nothing():
+    model = fitted()
+    before = model.fitted_
+    for wrong, words in (
+        ({"decay": 0.5, "half_life": 10}, "not both"),
+        ({"decay": 0.0}, "above 0 and at most 1"),
+        ({"decay": 1.5}, "above 0 and at most 1"),
+        ({"decay": "fast"}, "above 0 and at most 1"),
+        ({"half_life": -1}, "positive number of rows"),
+        ({"half_life": np.nan}, "positive number of rows"),
+        ({"decay": 0.9, "update": "all"}, "cannot fade"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.partial_fit(X, Y, **wrong)
+    assert model.fitted_ is before
+
+
+def test_saved_and_loaded_it_goes_on_fading(tmp_path):
+    model = fitted().partial_fit(X[120:180], Y[120:180], decay=0.5)
+    model.save(tmp_path / "model.pilae")
+    again = pilae.load(tmp_path / "model.pilae")
+    outputs = [m.partial_fit(X[180:], Y[180:], decay=0.5).decision_function(TEST) for m in (model, again)]
+    np.testing.assert_array_equal(*outputs)
+    with pytest.raises(ValueError, match="give forget the age"):
+        again.forget(X[:5], Y[:5])
+
+
+def test_every_array_library_fades(library):
+    model = (
+        PILAEClassifier(**NETWORK).fit(library(X[:120]), Y[:120]).partial_fit(library(X[120:]), Y[120:], half_life=50)
+    )
+    expected = fitted().partial_fit(X[120:], Y[120:], half_life=50)
+    close(library.numpy(model.decision_function(library(TEST))), expected.decision_function(TEST), **rounding(expected))
+
+
+def test_nothing_winds_up_over_a_million_rows():
+    """Two of six columns fall silent after the first tenth: their coefficients fade, nothing overflows or blows up, and
+    what is remembered of the largest sums fades too. The model stays the weighted fit of the rows that still weigh
+    something; when the columns come back they are learnt anew."""
+    rng = np.random.default_rng(0)
+    size, half_life, true = 10_000, 500.0, np.array([1.0, -2.0, 0.5, 1.0, 3.0, -1.0])
+
+    def rows(silent):
+        A = rng.standard_normal((size, 6))
+        A[:, 4:] *= not silent
+        return A, A @ true + 0.1 * rng.standard_normal(size)
+
+    A, b = rows(silent=False)
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-4, input_scaling="none").fit(A, b)
+    for k in range(99):
+        before = A
+        A, b = rows(silent=k >= 9)
+        model.partial_fit(A, b, half_life=half_life)
+    moments = model.head_.output.moments
+    coef = model.head_.output.coef[:, 0]
+    np.testing.assert_allclose(coef[:4], true[:4], atol=0.02)
+    assert np.abs(coef[4:]).max() < 1e-12  # long faded
+    assert moments.weight < 2 * half_life  # of a million rows
+    assert float(moments.largest.max()) < 3 * half_life
+    assert float(np.abs(moments.aa[4:, :]).max()) < 1e-100
+    w, last = 0.5 ** (np.arange(2 * size - 1, -1, -1) / half_life), np.r_[before, A]
+    centred = last - w @ last / w.sum()
+    G = centred.T @ (w[:, None] * centred)
+    np.testing.assert_allclose(moments.gram(centred=True), G, rtol=0, atol=1e-8 * G.max())
+    model.partial_fit(*rows(silent=False), half_life=half_life)
+    np.testing.assert_allclose(model.head_.output.coef[:, 0], true, atol=0.02)
+
+
+def test_means_that_run_away_are_followed():
+    """A column that counts upwards, far beyond its spread within a half-life, keeps its digits."""
+    rng = np.random.default_rng(0)
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-6, input_scaling="none")
+    A = np.zeros((100, 2))
+    for k in range(400):
+        step, before = rng.standard_normal(100), A
+        A = np.stack([1e5 * k + step, rng.standard_normal(100)], axis=1)
+        model.partial_fit(A, 2 * step + A[:, 1], decay=0.01)
+    moments = model.head_.output.moments
+    w = np.repeat([0.01, 1.0], 100)  # what came before the last two calls weighs a ten-thousandth
+    last = np.r_[before, A]
+    spread = w @ (last - w @ last / w.sum()) ** 2 / w.sum()
+    np.testing.assert_allclose(moments.variance_a(), spread, rtol=0.1)
+    np.testing.assert_allclose(moments.mean_a, moments.shift_a, atol=1e6)  # a thousandth of the way
+
+
+def test_one_scale_is_held_for_each_feature_also_for_one_that_varies_late():
+    A = np.c_[X[:, :2], np.zeros(240)]
+    late = A.copy()
+    late[:, 2] = X[:, 2]
+    target = late @ [1.0, 1.0, 5.0]
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-6, input_scaling="none").fit(A[:120], A[:120, 0])
+    for _ in range(30):
+        model.partial_fit(late, target, decay=0.5)
+    assert np.abs(model.predict(late) - target).max() < 1e-2
