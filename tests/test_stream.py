@@ -1,15 +1,19 @@
-"""Streams: rows that lose weight with age."""
+"""Streams: rows that lose weight with age, scores before learning."""
 
 import copy
 
+import matplotlib.figure
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import r2_score
 
 import pilae
-from helpers import blobs, close, rounding
+from helpers import blobs, close, rounding, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, scan_blocks
+from pilae._engine.running import RunningScore
+from pilae.plot import StreamDisplay
 
 X, Y = blobs(240)
 Z = np.stack([X[:, 0] * 3 + Y, np.sin(X[:, 1])], axis=1)
@@ -222,3 +226,87 @@ def test_one_scale_is_held_for_each_feature_also_for_one_that_varies_late():
     for _ in range(30):
         model.partial_fit(late, target, decay=0.5)
     assert np.abs(model.predict(late) - target).max() < 1e-2
+
+
+# ------------------------------------------------------------------------------------------------- test, then train
+
+
+def test_rows_are_predicted_before_they_are_learnt():
+    model, reference = fitted(), fitted()
+    hits = []
+    for k in range(120, 240, 12):
+        rows = slice(k, k + 12)
+        hits += (reference.predict(X[rows]) == Y[rows]).tolist()
+        reference.partial_fit(X[rows], Y[rows])
+        model.partial_fit(X[rows], Y[rows], test_first=50)
+        np.testing.assert_array_equal(model.stream_.last, hits[-12:])
+        w = 0.5 ** (np.arange(len(hits) - 1, -1, -1) / 50)
+        assert abs(model.stream_score_ - w @ hits / w.sum()) < tolerance(terms=len(hits))
+    np.testing.assert_array_equal(model.decision_function(TEST), reference.decision_function(TEST))
+    assert model.stream_.rows.tolist() == list(range(12, 121, 12))
+    assert model.stream_.scores[-1] == model.stream_score_
+    assert not hasattr(model.fork(), "stream_score_")
+
+
+def test_a_class_nobody_knew_is_predicted_wrongly_once():
+    model = fitted().partial_fit(X[120:140], np.full(20, 7), test_first=True)
+    assert model.stream_score_ == 0.0
+    expected = (fitted().partial_fit(X[120:140], np.full(20, 7)).predict(X[140:]) == Y[140:]).astype(float)
+    np.testing.assert_array_equal(model.partial_fit(X[140:], Y[140:], test_first=True).stream_.last, expected)
+
+
+def test_numbers_have_a_running_r2_and_weights_count():
+    weight = np.random.default_rng(0).uniform(0.5, 2, 240)
+    model = PILAERegressor(**NETWORK).fit(X[:120], Z[:120] + 1e6)
+    reference, said = copy.deepcopy(model), []
+    for k in range(120, 240, 30):
+        rows = slice(k, k + 30)
+        said.append(reference.predict(X[rows]))
+        for each, more in ((reference, {}), (model, {"test_first": 40})):
+            each.partial_fit(X[rows], Z[rows] + 1e6, sample_weight=weight[rows], half_life=100, **more)
+    w = weight[120:] * 0.5 ** (np.arange(119, -1, -1) / 40)
+    expected = r2_score(Z[120:] + 1e6, np.concatenate(said), sample_weight=w)
+    assert abs(model.stream_score_ - expected) < 1e-8
+    assert model.stream_.last.shape == (30,)
+    assert (model.stream_.last <= 0).all()
+
+
+def test_several_labels_are_right_together():
+    labels = np.stack([Y == 0, Y > 0], axis=1).astype(int)
+    model = PILAEClassifier(**NETWORK).fit(X[:120], labels[:120])
+    expected = np.all(model.predict(X[120:]) == labels[120:], axis=1)
+    np.testing.assert_array_equal(model.partial_fit(X[120:], labels[120:], test_first=True).stream_.last, expected)
+
+
+def test_a_first_call_and_an_empty_fork_have_nothing_to_predict_with():
+    for model in (PILAEClassifier(**NETWORK), FITTED.fork()):
+        model.partial_fit(X[:120], Y[:120], test_first=True)
+        assert not hasattr(model, "stream_score_")
+        assert model.partial_fit(X[120:], Y[120:], test_first=True).stream_.count == 120
+
+
+def test_the_curve_is_bounded_and_even():
+    score = RunningScore(10.0)
+    for k in range(5000):
+        score = score.with_hits(np.array([k % 2 == 0]), None)
+    assert 512 <= len(score.rows) <= 1024
+    assert set(np.diff(score.rows)) == {8}
+    display = StreamDisplay.computed(score)
+    assert display.rows[-1] == score.count == 5000
+    assert display.scores[-1] == score.score
+
+
+def test_a_stream_is_drawn_saved_and_refused(tmp_path):
+    model = fitted()
+    with pytest.raises(ValueError, match="test_first=True"):
+        StreamDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="a bool or a half-life in rows"):
+        model.partial_fit(X, Y, test_first=-3)
+    for k in range(3):
+        model.partial_fit(X[k::3], Y[k::3], test_first=True)
+    display = StreamDisplay.from_estimator(model, ax=matplotlib.figure.Figure().subplots())
+    assert len(display.ax_.lines[0].get_xdata()) == 3
+    model.save(tmp_path / "model.pilae")
+    again = pilae.load(tmp_path / "model.pilae")
+    assert again.stream_score_ == model.stream_score_
+    assert again.partial_fit(X, Y, test_first=True).stream_.count == 480

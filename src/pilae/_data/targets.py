@@ -15,6 +15,7 @@ from .._arrays import Array, as_labels, is_foreign, namespace, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._engine.calibration import Calibration, class_calibration, label_calibration
+from .._engine.running import RunningScore
 from .._engine.scores import Scored
 from .check import check_finite, read_array, unmasked
 from .codes import class_numbers, codes_of, label_masses
@@ -43,6 +44,14 @@ class Look(NamedTuple):
     n_outputs: int = 0
     classes: np.ndarray = np.empty(0)
     mass: np.ndarray = np.empty(0)
+
+
+class Seen(NamedTuple):
+    """What came with rows that were predicted: class numbers, or targets as numbers, and weights."""
+
+    codes: Column
+    targets: Column
+    weight: Column
 
 
 class Reading:
@@ -139,6 +148,11 @@ class Classes(Reading):
         hits = self.answer(loo.outputs) == self.answer(loo.targets)
         return hits.reshape(len(hits), -1).all(axis=1).astype(float)
 
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        """The score after rows whose outputs are those of a model with these targets; `now` has theirs too."""
+        assert isinstance(now, Classes)
+        return score.with_hits(self.answer(outputs) == now.classes[seen.codes], seen.weight)
+
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:
         return float(accuracy_score(plain_labels(y), to_numpy(predicted), sample_weight=weight))
@@ -202,6 +216,9 @@ class Labels(Classes):
     def calibrated(self, loo: Scored) -> Calibration | None:
         return label_calibration(loo)
 
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        return score.with_hits(np.all(self.answer(outputs) == seen.targets, axis=1), seen.weight)
+
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
         targets, encoding = read_labels(y, rows.n, w, name)
         if not isinstance(targets, Labels) or targets.n_outputs != self.n_outputs:
@@ -249,6 +266,10 @@ class Numbers(Reading):
         mean = np.average(loo.targets, weights=loo.chooser, axis=0)
         variance = np.average((loo.targets - mean) ** 2, weights=loo.chooser, axis=0)
         return -np.mean((loo.targets - loo.outputs) ** 2 / np.where(variance > 0, variance, 1.0), axis=1)
+
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        assert seen.targets is not None
+        return score.with_numbers(seen.targets.astype(float), outputs.astype(float), seen.weight)
 
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:

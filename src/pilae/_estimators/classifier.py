@@ -119,6 +119,11 @@ default="auto"
         are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
         brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty
         without search.
+    stream_score_ : float
+        Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`), late rows counting
+        most.
+    stream_ : RunningScore
+        Its curve (`rows`, `scores`), and what each row of the last call gave (`last`).
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).
@@ -249,7 +254,18 @@ default="auto"
             targets = Classes(fitted.head.classes_among(targets.classes))
         return replace(fitted, targets=targets, weight_exponent=exponent)
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head", *, decay=None, half_life=None):
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        update="head",
+        *,
+        decay=None,
+        half_life=None,
+        test_first=False,
+    ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
@@ -268,6 +284,9 @@ default="auto"
             call came, means follow.
         half_life : float, optional
             The same by row, in the order of the rows: a row counts half as much when so many others came after it.
+        test_first : bool or float, default=False
+            Predict the rows before they are learnt, and keep a running score of that (`stream_score_`); late rows count
+            most, half as much after so many rows (True: 1,000).
 
         Returns
         -------
@@ -284,7 +303,7 @@ default="auto"
         >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
         True
         """
-        return self._partial_fit(X, y, classes, sample_weight, Arrival.asked(update, decay, half_life))
+        return self._partial_fit(X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first))
 
     @property
     def n_outputs(self) -> int | None:

@@ -27,6 +27,7 @@ from .._data.halves import Halves
 from .._data.opening import Running
 from .._data.targets import Targets
 from .._engine.fading import Fading
+from .._engine.running import RunningScore
 from .._network.head import Head
 from .._network.network import Network
 
@@ -107,6 +108,8 @@ class FittedModel(FittedNetwork):
     """What a robust fit gave each row."""
     fading: Fading | None = None
     """How rows lose weight with age, where they do."""
+    tested: RunningScore | None = None
+    """How well rows were predicted before they were learnt, where somebody asked."""
 
     @property
     def widest(self) -> int:
@@ -141,13 +144,14 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
-        kinds = isinstance(self.halves, Halves | None) and isinstance(self.fading, Fading | None)
-        if not kinds or type(self.optimism) is not float:
-            raise TypeError("halves, fading and optimism are not what they are called")
-        if self.halves is not None:
-            self.halves.check()
-        if self.fading is not None:
-            self.fading.check()
+        for part, kind in ((self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore)):
+            if part is not None and not isinstance(part, kind):
+                raise TypeError(f"a {kind.__name__} is not what it is called")
+        if type(self.optimism) is not float:
+            raise TypeError("optimism is no number")
+        for checked in (self.halves, self.fading, self.tested):
+            if checked is not None:
+                checked.check()
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
         if self.importances is not None:

@@ -179,21 +179,23 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
                     break
         return weights
 
-    def partial_fit(self, X, y=None, sample_weight=None, update="head", *, decay=None, half_life=None):
+    def partial_fit(
+        self, X, y=None, sample_weight=None, update="head", *, decay=None, half_life=None, test_first=False
+    ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
-        update, decay, half_life
+        update, decay, half_life, test_first
             As in `PILAEClassifier.partial_fit`.
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, None, sample_weight, Arrival.asked(update, decay, half_life))
+        return self._partial_fit(X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first))
 
     @property
     def n_outputs(self) -> int:

@@ -18,10 +18,11 @@ from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
 from .._data.rows import Block, Rows
-from .._data.targets import Targets
+from .._data.targets import Seen, Targets
 from .._engine.calibration import Calibration
 from .._engine.fading import Fading
 from .._engine.moments import Moments
+from .._engine.running import RunningScore
 from .._engine.scaling import Scaling
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
@@ -66,6 +67,22 @@ def begun_to_fade(fitted: FittedModel, fading: Fading) -> FittedModel:
     """After a first fit whose rows had weights by age."""
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
     return replace(fitted, head=_holding(head, moments), fading=fading)
+
+
+def tested(fitted: FittedModel, rows: Rows, targets: Targets, asked: RunningScore) -> RunningScore | None:
+    """The running score after these rows, which are not in yet."""
+    before = asked if fitted.tested is None else replace(fitted.tested, half_life=asked.half_life)
+    head, network = fitted.head.linear("partial_fit"), fitted.network
+    if not statistics(fitted, "partial_fit").count:
+        return fitted.tested  # nothing to predict with
+    fitted.ready()
+    outputs, columns = [], []
+    with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
+        for block in rows.blocks("testing the rows", fitted.widest):
+            outputs.append(to_numpy(head.outputs(network(block.X))))
+            columns.append([None if part is None else to_numpy(part) for part in (block.codes, block.Z, block.w)])
+    seen = Seen(*(None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)))
+    return fitted.targets.tested(before, np.concatenate(outputs), seen, targets)
 
 
 def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
@@ -116,7 +133,7 @@ def forked(fitted: FittedModel) -> FittedModel:
     calibration = head.calibrated(fitted.targets)
     output = replace(head.output.without_rows(), moments=empty, held=None)
     head = LinearHead(head.hidden, output, calibration)
-    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True, fading=None)
+    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True, fading=None, tested=None)
 
 
 def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,8 +16,9 @@ from .._data.rows import Rows, times_factor, unit_of
 from .._data.sources import Source
 from .._data.targets import Targets
 from .._engine.fading import Fading
+from .._engine.running import RunningScore
 from . import update
-from .fitted import FittedModel, Fitting
+from .fitted import FittedModel, Fitting, attribute
 
 
 class Arrival(NamedTuple):
@@ -26,16 +28,18 @@ class Arrival(NamedTuple):
     """Whether the layers follow them too."""
     fading: Fading | None
     """How those that are in lose weight."""
+    test: RunningScore | None
+    """An empty score where they are to be predicted first."""
 
     @classmethod
-    def asked(cls, how: object, decay: object, half_life: object) -> Self:
+    def asked(cls, how: object, decay: object, half_life: object, test_first: object) -> Self:
         """From the arguments of `partial_fit`."""
         if how not in ("head", "all"):
             raise ValueError(f"'update' must be 'head' or 'all'. Got {how!r} instead.")
         fading = Fading.asked(decay, half_life)
         if how == "all" and fading is not None:
             raise ValueError("update='all' cannot fade: sums of the layers have no ages. Use update='head'.")
-        return cls(how == "all", fading)
+        return cls(how == "all", fading, RunningScore.asked(test_first))
 
     def first_weight(self, X: Any, sample_weight: Any) -> Any:
         """Weights of the rows of a first fit: with half_life the last one alone has all of its own."""
@@ -57,6 +61,9 @@ class Arrival(NamedTuple):
 
 class Updating(Fitting[FittedModel]):
     """`partial_fit`, `forget`, `fork`, `merge` and `recalibrate` of a classifier or regressor."""
+
+    stream_ = attribute("tested")
+    stream_score_ = attribute("tested.score")
 
     def _checked(self) -> object:
         """An error where a parameter is not what it may be."""
@@ -105,6 +112,8 @@ class Updating(Fitting[FittedModel]):
             update.statistics(fitted, "partial_fit")
             arrival.check_order(X)
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
+            if arrival.test is not None:
+                fitted = replace(fitted, tested=update.tested(fitted, rows, targets, arrival.test))
             return update.added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
 
         return self._updated(step, X, y, sample_weight)
