@@ -1,6 +1,7 @@
-"""Streams: rows that lose weight with age, scores before learning."""
+"""Streams: rows that lose weight with age, scores before learning, a row at a time."""
 
 import copy
+import pickle
 
 import matplotlib.figure
 import numpy as np
@@ -13,6 +14,8 @@ import pilae
 from helpers import blobs, close, rounding, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, scan_blocks
 from pilae._engine.running import RunningScore
+from pilae._estimators import update
+from pilae._network.output import standardised
 from pilae.plot import StreamDisplay
 
 X, Y = blobs(240)
@@ -310,3 +313,128 @@ def test_a_stream_is_drawn_saved_and_refused(tmp_path):
     again = pilae.load(tmp_path / "model.pilae")
     assert again.stream_score_ == model.stream_score_
     assert again.partial_fit(X, Y, test_first=True).stream_.count == 480
+
+
+# ------------------------------------------------------------------------------------------------- a row at a time
+
+
+def row_by_row(model, rows, **how):
+    for k in rows:
+        model.partial_fit(X[k : k + 1], Y[k : k + 1], **how)
+    return model
+
+
+@pytest.mark.parametrize("how", [{}, {"decay": 0.98}, {"half_life": 30.0}], ids=["kept", "decay", "half_life"])
+def test_rows_that_wait_for_the_sums_are_in_them(how):
+    start = fitted().partial_fit(X[:40], Y[:40], **how)
+    model = row_by_row(copy.deepcopy(start), range(120, 240), **how)
+    assert model.fitted_.head.output.waiting.count > 60
+    at_once = copy.deepcopy(start)
+    for k in range(120, 240):
+        rows, targets = at_once._later_rows(at_once.fitted_, "partial_fit", X[k : k + 1], Y[k : k + 1], None)
+        fading = None if not how else at_once.fitted_.fading
+        at_once.fitted_ = update.added(at_once.fitted_, rows, targets, fading=fading)
+    close(model.decision_function(TEST), at_once.decision_function(TEST), **rounding(at_once))
+    assert model.head_.output.moments.count == at_once.head_.output.moments.count == 280
+    assert model.fitted_.head.output.waiting is None
+
+
+def test_more_rows_than_wait_are_folded_in():
+    rows = np.arange(900) % 240
+    model = row_by_row(fitted(), rows)
+    assert 0 < model.fitted_.head.output.waiting.count < 256
+    expected = fitted().partial_fit(X[rows], Y[rows])
+    close(model.decision_function(TEST), expected.decision_function(TEST), **rounding(expected))
+
+
+def test_rows_that_wait_are_forgotten_merged_and_copied():
+    model = row_by_row(fitted(), range(120, 140))
+    other = row_by_row(FITTED.fork().partial_fit(X[140:180], Y[140:180]), range(180, 200))
+    for each in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model):
+        assert each.head_.output.moments.count == 140
+        each.merge(other).forget(X[130:190], Y[130:190])
+        stay = np.r_[0:130, 190:200]
+        expected = FITTED.fork().partial_fit(X[stay], Y[stay])
+        close(each.decision_function(TEST), expected.decision_function(TEST), **rounding(expected))
+
+
+def test_what_waits_is_not_the_callers_array():
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-3, input_scaling="none").fit(X[:120], Z[:120])
+    expected = copy.deepcopy(model).partial_fit(X[120:240], Z[120:240]).predict(TEST)
+    row, target, weight = X[:1].copy(), Z[:1].copy(), np.ones(1)
+    for k in range(120, 240):
+        row[:], target[:], weight[:] = X[k], Z[k], 1.0
+        model.partial_fit(row, target, sample_weight=weight)
+        weight[:] = 7.0
+    row[:] = target[:] = 1e6
+    close(model.predict(TEST), expected, **rounding(model))
+
+
+def test_rows_too_large_to_wait_are_refused_when_they_come():
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-3, input_scaling="none").fit(X[:120], Z[:120, 0])
+    before = model.fitted_
+    with pytest.raises(ValueError, match=r"too large|overflow|beyond"):
+        model.partial_fit(np.full((1, X.shape[1]), 1e300), Z[:1, 0])
+    assert model.fitted_ is before
+    for wrong in (np.full((1, X.shape[1]), np.nan), X[:1, :2]):
+        with pytest.raises(ValueError, match=r"NaN|features"):
+            model.partial_fit(wrong, Z[:1, 0])
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(X[:1], np.array([np.nan]))
+    with pytest.raises(ValueError, match="has 2 columns"):
+        model.partial_fit(X[:1], Z[:1])
+
+
+@pytest.mark.parametrize("how", [{}, {"half_life": 2000.0}], ids=["kept", "half_life"])
+def test_a_solution_that_follows_its_rows(how):
+    """Between whole solves it is the solution with lambda of the last one: within what 1% of lambda changes."""
+    many = np.arange(3000) % 240
+    model = fitted().partial_fit(X[many], Y[many], **how).partial_fit(X[:1], Y[:1], current=True, **how)
+    stale = copy.deepcopy(model)
+    for k in range(1, 20):
+        rows = slice(k, k + 1)
+        model.partial_fit(X[rows], Y[rows], current=True, **how)
+        stale.partial_fit(X[rows], Y[rows], **how)
+        output = model.fitted_.head.output
+        assert len(output.following.vectors) == k
+        assert not output.solved
+        moments = output.sums()
+        _, G, C = standardised(moments, model.fitted_.head.hidden, output.following.inverse)
+        held = output.following.faded * output.following.first * model.ridge_
+        V = np.linalg.solve(G + held * np.eye(len(G)), C) * output.following.inverse[:, None]
+        F = features(copy.deepcopy(model), TEST)
+        expected = (F - moments.mean_a) @ V + moments.mean_b
+        close(model.decision_function(TEST), expected, **rounding(copy.deepcopy(model)))
+    exact, near = stale.decision_function(TEST), model.decision_function(TEST)
+    assert 0 < np.abs(near - exact).max() < 0.01 * np.abs(exact).max()
+    close(model.head_.output(F), exact, **rounding(stale))  # whoever looks at it has it solved
+    close(model.decision_function(TEST), exact, **rounding(stale))
+
+
+def test_the_factor_is_made_again_when_the_weights_have_moved():
+    model = fitted().partial_fit(X, Y)  # 360 rows
+    lengths = []
+    for k in range(20):
+        model.partial_fit(X[k : k + 1], Y[k : k + 1], current=True, test_first=True)
+        vectors = model.fitted_.head.output.following.vectors
+        lengths.append(0 if vectors is None else len(vectors))
+    assert max(lengths) == 3  # of 361 rows
+    assert lengths.count(0) >= 4
+    expected = fitted().partial_fit(X, Y).partial_fit(X[:20], Y[:20])
+    close(
+        model.partial_fit(X[20:60], Y[20:60]).decision_function(TEST),
+        expected.partial_fit(X[20:60], Y[20:60]).decision_function(TEST),
+        **rounding(expected),
+    )
+
+
+def test_a_solution_that_follows_is_saved_exactly(tmp_path):
+    many = np.arange(3000) % 240
+    model = fitted().partial_fit(X[many], Y[many])
+    for k in range(9):
+        model.partial_fit(X[k : k + 1], Y[k : k + 1], current=True)
+    model.save(tmp_path / "model.pilae")
+    again = pilae.load(tmp_path / "model.pilae")
+    expected = fitted().partial_fit(X[many], Y[many]).partial_fit(X[:9], Y[:9])
+    close(again.decision_function(TEST), expected.decision_function(TEST), **rounding(expected))
+    assert again.head_.output.moments.count == 3129

@@ -304,7 +304,7 @@ def test_an_interrupted_call_changes_nothing(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("pilae._engine.moments.Moments._accumulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[:10], Y[:10])
+            model.partial_fit(X[:50], Y[:50])
     model.head_.output.solved = False
     np.testing.assert_array_equal(model.decision_function(TEST), before)
 

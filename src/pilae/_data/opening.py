@@ -101,6 +101,22 @@ class Question(NamedTuple):
     args: tuple = ()
 
 
+def is_few(X: Any, place: Place, columns: Columns) -> bool:
+    """Whether X is a few rows of plain, finite numbers, where the model lives and as it takes them."""
+    if not (
+        type(X) is np.ndarray
+        and 0 < X.size <= QUICK_NUMBERS
+        and X.ndim == 2
+        and X.shape[1] == columns.count
+        and X.dtype.name == place.dtype
+        and place.space == NUMPY
+        and place.gauge is columns.names is None
+    ):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(X.sum())
+
+
 def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Question) -> Array:
     """The answer for every row, in the library and on the device of X; of Dask collections a Dask array that computes
     nothing yet.
@@ -110,18 +126,10 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     """
     f, after, method, args = question
     width = max(columns.count, place.widest, after)
-    if (
-        type(X) is np.ndarray
-        and 0 < X.size <= QUICK_NUMBERS
-        and X.ndim == 2
-        and X.shape[1] == columns.count
-        and X.dtype.name == place.dtype
-        and place.space == NUMPY
-        and place.gauge is columns.names is None
-    ):
+    if is_few(X, place, columns):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
-            part = f(X) if math.isfinite(X.sum()) else None
-            if part is not None and (part.dtype.kind != "f" or math.isfinite(part.sum())):
+            part = f(X)
+            if part.dtype.kind != "f" or math.isfinite(part.sum()):
                 return part.copy() if np.may_share_memory(part, X) else part
     if is_dask(X):
         return lazily(model, method, X, args)

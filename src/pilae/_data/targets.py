@@ -18,10 +18,16 @@ from .._engine.calibration import Calibration, class_calibration, label_calibrat
 from .._engine.running import RunningScore
 from .._engine.scores import Scored
 from .check import check_finite, read_array, unmasked
-from .codes import class_numbers, codes_of, label_masses
+from .codes import class_numbers, codes_of, known_codes, label_masses
 from .labels import all_classes, check_length, check_target_size, checked_labels, need_y, one_kind, plain_labels
 from .rows import Rows
 from .sources import Column, Piece, check_piece_targets
+
+FEW_LABELS = 64
+"""Targets that are looked at by eye: scikit-learn's checks would take longer than learning their rows."""
+
+TAME_TARGET = 1e9
+"""Numbers whose size is beyond doubt."""
 
 ROUNDED_MASS = 1e-6
 """A class whose rows weigh less than minus this share of all has lost rows that were never in it."""
@@ -163,6 +169,11 @@ class Classes(Reading):
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
         """Give rows that come after `fit` their targets; the classes there are with them."""
+        if announced is None and type(y) is np.ndarray and y.shape == (rows.n,) and rows.n <= FEW_LABELS:
+            codes = known_codes(y, self.classes)
+            if codes is not None:
+                rows.codes, rows.n_classes = codes, self.n_classes
+                return self
         labels = column_or_1d(checked_labels(y, rows.n, name))
         new = labels if w is None else labels[w > 0]
         known = self.with_labels(new if announced is None else np.concatenate([new, np.asarray(announced)]))
@@ -279,6 +290,11 @@ class Numbers(Reading):
         return self.answer(encoding.targets)
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
+        if type(y) is np.ndarray and y.dtype == np.float64 and y.size <= FEW_LABELS and 0 < y.ndim < 3:
+            columns = y.reshape(len(y), -1)
+            if columns.shape == (rows.n, self.n_outputs) and np.abs(columns).max() < TAME_TARGET:  # False of NaN
+                rows.targets = columns
+                return self
         targets, encoding = read_numbers(y, rows.n, rows.dtype, name)
         rows.targets = encoding.targets
         return self.met(targets, None)

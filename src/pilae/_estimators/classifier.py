@@ -19,9 +19,9 @@ from .._data.rows import times_factor, unit_of
 from .._data.targets import Classes, Targets, read_labels
 from .._search.spec import Spec
 from . import parameters
+from .arrival import Arrival
 from .base import BasePILAE, head_has
 from .fitted import FittedModel, attribute
-from .updating import Arrival
 
 
 @saveable
@@ -265,6 +265,7 @@ default="auto"
         decay=None,
         half_life=None,
         test_first=False,
+        current=False,
     ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -287,6 +288,10 @@ default="auto"
         test_first : bool or float, default=False
             Predict the rows before they are learnt, and keep a running score of that (`stream_score_`); late rows count
             most, half as much after so many rows (True: 1,000).
+        current : bool, default=False
+            For at most 32 rows in NumPy: let the output weights follow at once, row by row, which takes a fraction of a
+            solve. lambda (`ridge_` times the sum of weights) and scales stay those of the last whole solve, which is
+            made anew when the sum of weights has moved by 1%; any other update, `head_` and `save` solve exactly.
 
         Returns
         -------
@@ -303,7 +308,9 @@ default="auto"
         >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
         True
         """
-        return self._partial_fit(X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first))
+        return self._partial_fit(
+            X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first, current)
+        )
 
     @property
     def n_outputs(self) -> int | None:

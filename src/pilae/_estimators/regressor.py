@@ -17,9 +17,9 @@ from .._data.rows import unit_of
 from .._data.targets import Numbers, read_numbers
 from .._engine.calibration import residual_quantiles
 from . import parameters
+from .arrival import Arrival
 from .base import BasePILAE
 from .fitted import FittedModel, attribute
-from .updating import Arrival
 
 ROBUST_ROUNDS = 6
 """Most fits that loss="robust" takes to find the weights of rows."""
@@ -180,7 +180,16 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         return weights
 
     def partial_fit(
-        self, X, y=None, sample_weight=None, update="head", *, decay=None, half_life=None, test_first=False
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        update="head",
+        *,
+        decay=None,
+        half_life=None,
+        test_first=False,
+        current=False,
     ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -188,14 +197,16 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         ----------
         X, y, sample_weight
             As in `fit`.
-        update, decay, half_life, test_first
+        update, decay, half_life, test_first, current
             As in `PILAEClassifier.partial_fit`.
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first))
+        return self._partial_fit(
+            X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first, current)
+        )
 
     @property
     def n_outputs(self) -> int:

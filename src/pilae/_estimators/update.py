@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import to_numpy
+from .._arrays import NUMPY, to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
 from .._data.rows import Block, Rows
@@ -24,13 +24,28 @@ from .._engine.fading import Fading
 from .._engine.moments import Moments
 from .._engine.running import RunningScore
 from .._engine.scaling import Scaling
+from .._engine.waiting import MOST_WAITING, Waiting, is_tame
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
 from .._network.network import FeatureCache, Network
-from .._network.output import add_features, blurred, definite, features_of
+from .._network.output import Output, add_features, blurred, definite, features_of
 from .._network.survey import rows_to_score
+from .arrival import Arrival
 from .fitted import FittedModel
+
+FEW_ROWS = 32
+"""Rows of one call that wait for the sums."""
+
+
+def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel:
+    """With these rows in the output layer, predicted first where that was asked for."""
+    few = _few(fitted, rows, targets, arrival)
+    if few is not None:
+        return few
+    if arrival.test is not None:
+        fitted = replace(fitted, tested=tested(fitted, rows, targets, arrival.test))
+    return added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
 
 
 def added(
@@ -56,6 +71,53 @@ def added(
         fading = fading.following(fitted.fading)
     new = _with_sums(fitted, head, moments, targets)
     return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading or fitted.fading)
+
+
+def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel | None:
+    """The same for a few rows in NumPy, which wait for the sums and for which the solution can follow; None where they
+    are none of that kind."""
+    head, fading, test = fitted.head.linear("partial_fit"), arrival.fading, arrival.test
+    output, kept = head.output, 1.0 if fading is None else fading.kept(rows.n)
+    if (
+        rows.n > FEW_ROWS
+        or not rows.in_memory
+        or rows.space != NUMPY
+        or targets is not fitted.targets
+        or arrival.layers
+    ):
+        return None
+    if (fading is not None and output.held is None) or not kept > 0 or not output.moments or not output.moments.count:
+        return None
+    block = rows.whole()
+    with np.errstate(over="ignore", invalid="ignore"):
+        F = head.features(fitted.network(block.X))
+    if not is_tame(F, block.Z) or (fading is not None and not _keeps_scales(output, F)):
+        return None
+    score = fitted.tested
+    if test is not None:
+        head.ready()
+        score = test if score is None else replace(score, half_life=test.half_life)
+        seen = Seen(block.codes, block.Z, block.w)
+        score = fitted.targets.tested(score, head.answers(F), seen, targets)
+    share = None if fading is None else fading.weights(0, rows.n, rows.n)
+    w = block.w if share is None else share if block.w is None else share * block.w
+    waiting = (output.waiting or Waiting(output.moments)).joined(F, block.Z, w, kept)
+    if arrival.current:
+        output = output.with_row_by_row(waiting, head.hidden)
+    elif waiting.count <= MOST_WAITING:
+        output = replace(output, waiting=waiting, following=None, solved=False)
+    else:
+        output = replace(output, moments=waiting.total(), waiting=None, following=None, solved=False)
+    fading = fading.following(fitted.fading) if fading is not None else fitted.fading
+    return replace(fitted, head=replace(head, output=output), loo_is_stale=True, fading=fading, tested=score)
+
+
+def _keeps_scales(output: Output, F: np.ndarray) -> bool:
+    """Whether no feature without a scale gets one by these rows."""
+    assert output.held is not None
+    assert output.moments is not None
+    still = output.held == 0
+    return bool(np.all(F[:, still] == output.moments.shift_a[still]))
 
 
 def _holding(head: LinearHead, moments: Moments) -> LinearHead:
@@ -131,7 +193,7 @@ def forked(fitted: FittedModel) -> FittedModel:
     """The same network with no rows in it."""
     head, empty = fitted.head.linear("fork"), statistics(fitted, "fork").like()
     calibration = head.calibrated(fitted.targets)
-    output = replace(head.output.without_rows(), moments=empty, held=None)
+    output = replace(head.output.without_rows(), moments=empty, waiting=None, held=None)
     head = LinearHead(head.hidden, output, calibration)
     return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True, fading=None, tested=None)
 
@@ -230,7 +292,8 @@ def _with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets:
     if targets is not fitted.targets:  # a map knows the old classes only
         before = head.calibrated(fitted.targets)
         calibration = None if before is None else Calibration(before.temperature)
-    head = LinearHead(head.hidden, replace(head.output, moments=moments, solved=False), calibration)
+    output = replace(head.output, moments=moments, waiting=None, following=None, solved=False)
+    head = LinearHead(head.hidden, output, calibration)
     return replace(fitted, head=head, targets=targets, loo_is_stale=True)
 
 

@@ -2,61 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import sklearn
 
 from .._base.scalars import seed_of
 from .._data.check import check_weight, scaled_weight
-from .._data.dask import is_dask
-from .._data.opening import is_streamed, rows_to_ask, stream_to_add
+from .._data.opening import is_few, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
-from .._data.sources import Source
 from .._data.targets import Targets
-from .._engine.fading import Fading
-from .._engine.running import RunningScore
 from . import update
+from .arrival import Arrival
 from .fitted import FittedModel, Fitting, attribute
-
-
-class Arrival(NamedTuple):
-    """How the rows of one call of `partial_fit` join those that are in."""
-
-    layers: bool
-    """Whether the layers follow them too."""
-    fading: Fading | None
-    """How those that are in lose weight."""
-    test: RunningScore | None
-    """An empty score where they are to be predicted first."""
-
-    @classmethod
-    def asked(cls, how: object, decay: object, half_life: object, test_first: object) -> Self:
-        """From the arguments of `partial_fit`."""
-        if how not in ("head", "all"):
-            raise ValueError(f"'update' must be 'head' or 'all'. Got {how!r} instead.")
-        fading = Fading.asked(decay, half_life)
-        if how == "all" and fading is not None:
-            raise ValueError("update='all' cannot fade: sums of the layers have no ages. Use update='head'.")
-        return cls(how == "all", fading, RunningScore.asked(test_first))
-
-    def first_weight(self, X: Any, sample_weight: Any) -> Any:
-        """Weights of the rows of a first fit: with half_life the last one alone has all of its own."""
-        if self.fading is None or not self.fading.by_row:
-            return sample_weight
-        self.check_order(X)
-        if isinstance(X, Source):
-            raise ValueError("The first call with half_life takes arrays: call partial_fit with some rows first.")
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        share, w = self.fading.weights(0, n, n), check_weight(sample_weight, n)
-        return share if w is None else share * w
-
-    def check_order(self, X: Any) -> None:
-        if self.fading is not None and self.fading.by_row and is_dask(X):
-            raise ValueError(
-                "half_life needs rows in the order they came, which partitions of Dask have not: use decay."
-            )
 
 
 class Updating(Fitting[FittedModel]):
@@ -85,7 +43,10 @@ class Updating(Fitting[FittedModel]):
             stream.read_as(targets)
             stream.factor = self._later_factor(targets)
             return stream, targets
-        rows = rows_to_ask(running, network, fitted.columns, X, method)
+        if is_few(X, network, fitted.columns):  # looking at them closely would take longer than what is to be done
+            rows = Rows(X, network.space, block_rows=running.block_rows, dtype=network.dtype)
+        else:
+            rows = rows_to_ask(running, network, fitted.columns, X, method)
         w = scaled_weight(check_weight(sample_weight, rows.n), rows.n, fitted.weight_exponent)  # in the units of `fit`
         targets = fitted.targets.read(y, rows, w, running.name, classes)
         rows.weight, rows.unit = times_factor(self._later_factor(targets), rows.codes, w, unit_of(w))
@@ -109,12 +70,10 @@ class Updating(Fitting[FittedModel]):
                 fitted = self._first_fit(X, y, classes, weight, {})
                 update.statistics(fitted, "partial_fit")
                 return fitted if arrival.fading is None else update.begun_to_fade(fitted, arrival.fading)
-            update.statistics(fitted, "partial_fit")
+            fitted.head.linear("partial_fit").check_sums("partial_fit")
             arrival.check_order(X)
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
-            if arrival.test is not None:
-                fitted = replace(fitted, tested=update.tested(fitted, rows, targets, arrival.test))
-            return update.added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
+            return update.arrived(fitted, rows, targets, arrival)
 
         return self._updated(step, X, y, sample_weight)
 

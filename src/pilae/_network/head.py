@@ -104,7 +104,11 @@ class LinearHead(Head):
         return F if self.hidden is None else self.hidden(F)
 
     def outputs(self, F: Array) -> Array:
-        outputs = self.output(self.features(F))
+        return self.answers(self.features(F))
+
+    def answers(self, features: Array) -> Array:
+        """The outputs for what the output layer sees."""
+        outputs = self.output(features)
         # a class made of them would not show it
         if not isinstance(outputs, np.ndarray) or not math.isfinite(outputs.sum()):
             check_answer(outputs)
@@ -137,35 +141,46 @@ class LinearHead(Head):
             )
         return self.output.loo
 
-    def statistics(self, method: str) -> Moments:
-        """The sums of the output layer, where `method` needs them."""
+    def check_sums(self, method: str) -> None:
+        """An error where `method` needs the sums of the output layer and they were not kept."""
         if self.output.moments is None:
             raise ValueError(
                 f"{method} needs the sums of the output layer, which this model was fitted or saved without: use "
                 "keep_statistics=True in fit and statistics=True in save."
             )
-        return self.output.moments
+
+    def statistics(self, method: str) -> Moments:
+        """The sums of the output layer, where `method` needs them."""
+        self.check_sums(method)
+        moments = self.output.sums()
+        assert moments is not None
+        return moments
 
     def ready(self) -> None:
-        if not self.output.solved:
-            moments = self.output.moments
+        output = self.output
+        if not output.solved and output.following is None:
+            moments = output.sums()
             if moments is None or not moments.count:
                 raise ValueError(
                     "This model has no rows in it: add some by partial_fit, or merge a model that has some."
                 )
             with sharing():
-                self.output.solve(moments, self.hidden)
+                output.solve(moments, self.hidden)
 
     def judged(self, targets: Targets) -> tuple[np.ndarray, np.ndarray, float] | None:
         loo, rows = self.output.loo, self.output.scored_rows
         return None if loo is None or rows is None else (rows, *targets.judged(loo))
 
     def settle(self) -> None:
-        if self.output.moments is not None and self.output.moments.count:
-            self.ready()
+        output = self.output
+        if not output.solved or output.waiting is not None:
+            with sharing():
+                self.output = output.settled(self.hidden)
 
     def lean(self) -> LinearHead:
-        return replace(self, output=replace(self.output, moments=None))
+        output = self.output
+        solved = output.solved or output.following is not None
+        return replace(self, output=replace(output, moments=None, waiting=None, following=None, solved=solved))
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         if self.hidden is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +13,11 @@ from .._arrays import Array, cholesky, dtype_name, matmul, namespace, plus_diago
 from .._base.saveable import saveable
 from .._data.rows import Block
 from .._engine.factors import RidgeFactors
+from .._engine.following import Following
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
+from .._engine.waiting import Waiting
 from .._engine.widths import WidthPath
 from .network import FeatureCache
 from .neurons import HiddenLayer
@@ -59,6 +63,18 @@ class Output:
     """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
     held: Array | None = None
     """1 / scale of each feature where rows fade (see `holding`); None where scales are those of the sums."""
+    waiting: Waiting | None = None
+    """The sums and rows that are to join them, where some are."""
+    following: Following | None = None
+    """The solution that coef and intercept are, where they follow rows that `solved` knows nothing of."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As it is kept: rows do not wait in files."""
+        return vars(self) | {"moments": self.sums(), "waiting": None, "following": None}
+
+    def sums(self) -> Moments | None:
+        """Of all rows that are in."""
+        return self.moments if self.waiting is None else self.waiting.total()
 
     def __call__(self, F: Array) -> Array:
         """Narrow features are summed in float64: with a small ridge large terms of either sign cancel."""
@@ -67,6 +83,36 @@ class Output:
         xp = namespace(F)
         F, coef, intercept = (xp.astype(part, xp.float64, copy=False) for part in (F, self.coef, self.intercept))
         return xp.astype(F @ coef + intercept, self.coef.dtype, copy=False)
+
+    def settled(self, hidden: HiddenLayer | None) -> Output:
+        """All rows in the sums, and solved exactly."""
+        moments = self.sums()
+        new = replace(self, moments=moments, waiting=None, following=None)
+        if not new.solved and moments is not None and moments.count:
+            new.solve(moments, hidden)
+        return new
+
+    def with_row_by_row(self, waiting: Waiting, hidden: HiddenLayer | None) -> Output:
+        """With rows that have just begun to wait, and a solution that has followed them."""
+        arrived, following = waiting.rows[-1], self.following
+        level = self.waiting.level if self.waiting is not None else 0.0
+        for f, z, w in zip(arrived.F, arrived.Z, arrived.w, strict=True):
+            if following is not None:
+                following = following.after(f.astype(float), z.astype(float), float(w), math.exp(arrived.level - level))
+            level = arrived.level  # those of one call have weights by age already
+        if following is not None:
+            coef, intercept = (part.astype(self.coef.dtype) for part in following.solution())
+            return replace(self, waiting=waiting, following=following, coef=coef, intercept=intercept, solved=False)
+        moments = waiting.total()
+        scaling, factors = ridge_factors(moments, hidden, held=self.held)
+        factor = factors.at(self.ridge)
+        coef, intercept = solution(factors, self.ridge, scaling, moments, dtype_name(self.coef))
+        if factor.L is not None:
+            means = moments.mean_a, moments.mean_b
+            standard = factor.coefficients()
+            following = Following(factor.L, scaling.inverse, *means, standard, moments.weight, moments.weight)
+        solved = {"coef": coef, "intercept": intercept, "route": factors.route, "solved": True}
+        return replace(self, moments=moments, waiting=None, following=following, **solved)
 
     def solve(self, moments: Moments, hidden: HiddenLayer | None) -> None:
         """Solve it anew from these sums, at the ridge it has; means and scales are those of the sums."""
@@ -77,7 +123,7 @@ class Output:
     def without_rows(self) -> Output:
         """Not solved, without what is known of single rows and what was solved with them."""
         coef, intercept = 0.0 * self.coef, 0.0 * self.intercept  # of their shapes
-        return replace(self, coef=coef, intercept=intercept, loo=None, scored_rows=None, solved=False)
+        return replace(self, coef=coef, intercept=intercept, loo=None, scored_rows=None, solved=False, following=None)
 
     def holding(self, moments: Moments, hidden: HiddenLayer | None) -> Output:
         """With the scales that its features have in these sums held from now on, but for those that have one already.
