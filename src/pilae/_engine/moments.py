@@ -137,7 +137,7 @@ class Moments:
         if self.weight > slack:  # parts of rows are left
             self.count = max(self.count, 1)
         else:  # an empty sum is exactly empty
-            vars(self).update(vars(self._empty()))
+            vars(self).update(vars(self.empty()))
 
     def _may_hold(self, removed: Self, all_of_them: bool) -> bool:
         """Whether the squares of these rows fit into the sums, and make them up if nothing else is in."""
@@ -187,12 +187,13 @@ class Moments:
         spread = self.space.xp.abs(squares / self.weight - moved**2)
         return bool(self.space.xp.any(moved**2 > FAR * (spread + CONSTANT * (moved + shift) ** 2)))
 
-    def _empty(self) -> Self:
+    def empty(self) -> Self:
+        """Of the same kind, with nothing in it."""
         return type(self)(self.space, shifted=self.shifted, product=self.product, full=self.full)
 
     def like(self) -> Self:
         """An empty Moments about the same shift."""
-        new = self._empty()
+        new = self.empty()
         new.shift_a, new.shift_b, new.held = self.shift_a, self.shift_b, self.shift_a is not None
         return new
 
@@ -289,7 +290,7 @@ class Moments:
 
     def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Self:
         """The Moments of one block about this object's shift (taken from the block if this one is empty)."""
-        xp, new = self.space.xp, self._empty()
+        xp, new = self.space.xp, self.empty()
         if weight is None:
             new.count, new.weight = int(A.shape[0]), float(A.shape[0])
         else:
@@ -347,7 +348,7 @@ class Moments:
 
     def _about(self, shift_a: Array, shift_b: Array) -> Self:
         """The same rows about another shift."""
-        new = self._empty()
+        new = self.empty()
         new.count, new.weight, new.shift_a, new.shift_b = self.count, self.weight, shift_a, shift_b
         da = self.shift_a - shift_a
         new.sum_a = self.sum_a + self.weight * da

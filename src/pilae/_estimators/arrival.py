@@ -9,6 +9,7 @@ from .._data.dask import is_dask
 from .._data.sources import Source
 from .._engine.fading import Fading
 from .._engine.running import RunningScore
+from .window import Window
 
 
 class Arrival(NamedTuple):
@@ -22,6 +23,8 @@ class Arrival(NamedTuple):
     """An empty score where they are to be predicted first."""
     current: bool = False
     """Whether the solution follows at once."""
+    window: int | None = None
+    """How many of the last rows stay in."""
 
     @classmethod
     def asked(
@@ -31,6 +34,7 @@ class Arrival(NamedTuple):
         half_life: object = None,
         test_first: object = False,
         current: object = False,
+        window: object = None,
     ) -> Self:
         """From the arguments of `partial_fit`."""
         if how not in ("head", "all"):
@@ -38,13 +42,20 @@ class Arrival(NamedTuple):
         fading = Fading.asked(decay, half_life)
         if how == "all" and fading is not None:
             raise ValueError("update='all' cannot fade: sums of the layers have no ages. Use update='head'.")
-        return cls(how == "all", fading, RunningScore.asked(test_first), bool(current))
+        arrival = cls(how == "all", fading, RunningScore.asked(test_first), bool(current), Window.checked(window))
+        if arrival.window is not None:
+            arrival.check_window()
+        return arrival
+
+    def check_window(self) -> None:
+        """Whether rows may leave a window."""
+        if self.layers or self.fading is not None or self.current:
+            raise ValueError("Rows leave a window whole: it goes without decay, half_life, current and update='all'.")
 
     def first_weight(self, X: Any, sample_weight: Any) -> Any:
         """Weights of the rows of a first fit: with half_life the last one alone has all of its own."""
         if self.fading is None or not self.fading.by_row:
             return sample_weight
-        self.check_order(X)
         if isinstance(X, Source):
             raise ValueError("The first call with half_life takes arrays: call partial_fit with some rows first.")
         n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -52,6 +63,10 @@ class Arrival(NamedTuple):
         return share if w is None else share * w
 
     def check_order(self, X: Any) -> None:
+        if self.window is not None and is_dask(X):
+            raise ValueError(
+                "A window needs rows in the order they came, which partitions of Dask have not: give arrays."
+            )
         if self.fading is not None and self.fading.by_row and is_dask(X):
             raise ValueError(
                 "half_life needs rows in the order they came, which partitions of Dask have not: use decay."

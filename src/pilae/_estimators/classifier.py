@@ -266,6 +266,7 @@ default="auto"
         half_life=None,
         test_first=False,
         current=False,
+        window=None,
     ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -292,6 +293,11 @@ default="auto"
             For at most 32 rows in NumPy: let the output weights follow at once, row by row, which takes a fraction of a
             solve. lambda (`ridge_` times the sum of weights) and scales stay those of the last whole solve, which is
             made anew when the sum of weights has moved by 1%; any other update, `head_` and `save` solve exactly.
+        window : int, optional
+            Only the last so many rows stay in: older ones leave the sums, exactly, and sums are made anew before
+            rounding could be felt. It begins with the first call, or a `fork`, and holds for later calls that do not
+            name it. The rows in the window are kept in the model and in its files (`save(statistics=False)` leaves them
+            out).
 
         Returns
         -------
@@ -309,7 +315,7 @@ default="auto"
         True
         """
         return self._partial_fit(
-            X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first, current)
+            X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first, current, window)
         )
 
     @property

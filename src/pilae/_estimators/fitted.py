@@ -30,6 +30,7 @@ from .._engine.fading import Fading
 from .._engine.running import RunningScore
 from .._network.head import Head
 from .._network.network import Network
+from .window import Window
 
 
 @saveable
@@ -108,6 +109,8 @@ class FittedModel(FittedNetwork):
     """What a robust fit gave each row."""
     fading: Fading | None = None
     """How rows lose weight with age, where they do."""
+    window: Window | None = None
+    """The rows that are in, where only the last ones are."""
     tested: RunningScore | None = None
     """How well rows were predicted before they were learnt, where somebody asked."""
 
@@ -123,7 +126,7 @@ class FittedModel(FittedNetwork):
 
     def lean(self) -> Self:
         layers = [replace(layer, statistics=None) for layer in self.network.layers]
-        return replace(self, network=replace(self.network, layers=layers), head=self.head.lean())
+        return replace(self, network=replace(self.network, layers=layers), head=self.head.lean(), window=None)
 
     def judged(self) -> FittedModel:
         """With the leave-one-out results of its head, where that has some."""
@@ -144,7 +147,8 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
-        for part, kind in ((self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore)):
+        kinds = (self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore), (self.window, Window)
+        for part, kind in kinds:
             if part is not None and not isinstance(part, kind):
                 raise TypeError(f"a {kind.__name__} is not what it is called")
         if type(self.optimism) is not float:
@@ -152,6 +156,8 @@ class FittedModel(FittedNetwork):
         for checked in (self.halves, self.fading, self.tested):
             if checked is not None:
                 checked.check()
+        if self.window is not None:
+            self.window.check(self.columns.count)
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
         if self.importances is not None:

@@ -190,6 +190,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         half_life=None,
         test_first=False,
         current=False,
+        window=None,
     ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
@@ -197,7 +198,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         ----------
         X, y, sample_weight
             As in `fit`.
-        update, decay, half_life, test_first, current
+        update, decay, half_life, test_first, current, window
             As in `PILAEClassifier.partial_fit`.
 
         Returns
@@ -205,7 +206,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         self
         """
         return self._partial_fit(
-            X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first, current)
+            X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first, current, window)
         )
 
     @property

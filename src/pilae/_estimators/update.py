@@ -14,38 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import NUMPY, to_numpy
+from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
 from .._data.rows import Block, Rows
-from .._data.targets import Seen, Targets
+from .._data.targets import Targets
 from .._engine.calibration import Calibration
 from .._engine.fading import Fading
 from .._engine.moments import Moments
-from .._engine.running import RunningScore
 from .._engine.scaling import Scaling
-from .._engine.waiting import MOST_WAITING, Waiting, is_tame
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
 from .._network.network import FeatureCache, Network
-from .._network.output import Output, add_features, blurred, definite, features_of
+from .._network.output import add_features, blurred, definite, features_of
 from .._network.survey import rows_to_score
-from .arrival import Arrival
 from .fitted import FittedModel
-
-FEW_ROWS = 32
-"""Rows of one call that wait for the sums."""
-
-
-def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel:
-    """With these rows in the output layer, predicted first where that was asked for."""
-    few = _few(fitted, rows, targets, arrival)
-    if few is not None:
-        return few
-    if arrival.test is not None:
-        fitted = replace(fitted, tested=tested(fitted, rows, targets, arrival.test))
-    return added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
+from .window import kept
 
 
 def added(
@@ -59,92 +44,23 @@ def added(
             network = _updated_network(network, rows)
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
     if fading is not None and moments.count:
-        head = _holding(head, moments)
+        head = holding(head, moments)
     columns = targets.columns_of(fitted.targets)
     moments = moments.copy() if columns is None else moments.arranged(columns)
     if fading is not None:
         moments.fade(fading.kept(rows.n))
-    moments.merge(_summed(fitted, head, network, rows, moments, fading))
+    moments.merge(summed(fitted, head, network, rows, moments, fading))
     if fading is not None:
         moments.follow()
-        head = _holding(head, moments)
+        head = holding(head, moments)
         fading = fading.following(fitted.fading)
-    new = _with_sums(fitted, head, moments, targets)
+    new = with_sums(fitted, head, moments, targets)
     return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading or fitted.fading)
 
 
-def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel | None:
-    """The same for a few rows in NumPy, which wait for the sums and for which the solution can follow; None where they
-    are none of that kind."""
-    head, fading, test = fitted.head.linear("partial_fit"), arrival.fading, arrival.test
-    output, kept = head.output, 1.0 if fading is None else fading.kept(rows.n)
-    if (
-        rows.n > FEW_ROWS
-        or not rows.in_memory
-        or rows.space != NUMPY
-        or targets is not fitted.targets
-        or arrival.layers
-    ):
-        return None
-    if (fading is not None and output.held is None) or not kept > 0 or not output.moments or not output.moments.count:
-        return None
-    block = rows.whole()
-    with np.errstate(over="ignore", invalid="ignore"):
-        F = head.features(fitted.network(block.X))
-    if not is_tame(F, block.Z) or (fading is not None and not _keeps_scales(output, F)):
-        return None
-    score = fitted.tested
-    if test is not None:
-        head.ready()
-        score = test if score is None else replace(score, half_life=test.half_life)
-        seen = Seen(block.codes, block.Z, block.w)
-        score = fitted.targets.tested(score, head.answers(F), seen, targets)
-    share = None if fading is None else fading.weights(0, rows.n, rows.n)
-    w = block.w if share is None else share if block.w is None else share * block.w
-    waiting = (output.waiting or Waiting(output.moments)).joined(F, block.Z, w, kept)
-    if arrival.current:
-        output = output.with_row_by_row(waiting, head.hidden)
-    elif waiting.count <= MOST_WAITING:
-        output = replace(output, waiting=waiting, following=None, solved=False)
-    else:
-        output = replace(output, moments=waiting.total(), waiting=None, following=None, solved=False)
-    fading = fading.following(fitted.fading) if fading is not None else fitted.fading
-    return replace(fitted, head=replace(head, output=output), loo_is_stale=True, fading=fading, tested=score)
-
-
-def _keeps_scales(output: Output, F: np.ndarray) -> bool:
-    """Whether no feature without a scale gets one by these rows."""
-    assert output.held is not None
-    assert output.moments is not None
-    still = output.held == 0
-    return bool(np.all(F[:, still] == output.moments.shift_a[still]))
-
-
-def _holding(head: LinearHead, moments: Moments) -> LinearHead:
+def holding(head: LinearHead, moments: Moments) -> LinearHead:
     """With the scales of its features held."""
     return replace(head, output=head.output.holding(moments, head.hidden))
-
-
-def begun_to_fade(fitted: FittedModel, fading: Fading) -> FittedModel:
-    """After a first fit whose rows had weights by age."""
-    head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
-    return replace(fitted, head=_holding(head, moments), fading=fading)
-
-
-def tested(fitted: FittedModel, rows: Rows, targets: Targets, asked: RunningScore) -> RunningScore | None:
-    """The running score after these rows, which are not in yet."""
-    before = asked if fitted.tested is None else replace(fitted.tested, half_life=asked.half_life)
-    head, network = fitted.head.linear("partial_fit"), fitted.network
-    if not statistics(fitted, "partial_fit").count:
-        return fitted.tested  # nothing to predict with
-    fitted.ready()
-    outputs, columns = [], []
-    with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
-        for block in rows.blocks("testing the rows", fitted.widest):
-            outputs.append(to_numpy(head.outputs(network(block.X))))
-            columns.append([None if part is None else to_numpy(part) for part in (block.codes, block.Z, block.w)])
-    seen = Seen(*(None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)))
-    return fitted.targets.tested(before, np.concatenate(outputs), seen, targets)
 
 
 def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
@@ -161,14 +77,18 @@ def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
 
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     """Without these rows."""
-    head = fitted.head.linear("forget")
+    head, window = fitted.head.linear("forget"), fitted.window
     if targets is not fitted.targets:
         raise ValueError(
             "Cannot forget these rows: y holds a class that was never in. Give rows that were added, with the "
             "targets they had."
         )
     moments = exact_statistics(fitted, "forget").copy()
-    moments.subtract(_summed(fitted, head, fitted.network, rows, moments))
+    if window is not None:
+        gone = kept(rows, rows.n)
+        assert gone is not None
+        window = window.without(gone)
+    moments.subtract(summed(fitted, head, fitted.network, rows, moments))
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
         held = head.output.held
@@ -184,9 +104,10 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
                 "forget(X, y, remaining=(X_rest, y_rest))."
             )
     head.calibrated(targets)  # a few numbers; what it is found from goes
-    new = _with_sums(fitted, head, moments, targets)
+    new = with_sums(fitted, head, moments, targets)
     left = new.head.linear("forget")
-    return replace(new, head=replace(left, output=left.output.without_rows()), loo_predictions=None)
+    left = replace(left, output=left.output.without_rows())
+    return replace(new, head=left, loo_predictions=None, window=window)
 
 
 def forked(fitted: FittedModel) -> FittedModel:
@@ -195,7 +116,16 @@ def forked(fitted: FittedModel) -> FittedModel:
     calibration = head.calibrated(fitted.targets)
     output = replace(head.output.without_rows(), moments=empty, waiting=None, held=None)
     head = LinearHead(head.hidden, output, calibration)
-    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True, fading=None, tested=None)
+    return replace(
+        fitted,
+        head=head,
+        loo_score=None,
+        loo_predictions=None,
+        loo_is_stale=True,
+        fading=None,
+        window=None,
+        tested=None,
+    )
 
 
 def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel:
@@ -206,6 +136,10 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
         raise ValueError(
             "Models whose rows lose weight with age cannot be merged, because ages count the rows of one model alone: "
             "merge first, and let rows fade afterwards."
+        )
+    if any(each.window is not None for each in (fitted, *others)):
+        raise ValueError(
+            "Models of the last rows cannot be merged: the rows of which would leave first? Merge their rows."
         )
     own_hash = network_hash(fitted, "merge") if others else ""
     for number, other in enumerate(others, 1):
@@ -223,7 +157,7 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
     for other in others:
         theirs, columns = exact_statistics(other, "merge"), targets.columns_of(other.targets)
         moments.merge(theirs if columns is None else theirs.arranged(columns))
-    return _with_sums(fitted, head, moments, targets)
+    return with_sums(fitted, head, moments, targets)
 
 
 def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -> FittedModel:
@@ -263,7 +197,7 @@ def exact_statistics(fitted: FittedModel, method: str) -> Moments:
     return moments
 
 
-def _summed(
+def summed(
     fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Moments, fading: Fading | None = None
 ) -> Moments:
     """The sums of some rows, about the shift of those that are kept."""
@@ -285,7 +219,7 @@ def _add_faded(
     add(moments, block._replace(w=w if block.w is None else w * block.w))
 
 
-def _with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets: Targets) -> FittedModel:
+def with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets: Targets) -> FittedModel:
     """With new sums, and new classes if there are any: a class that came late has an output of its own."""
     check_sums(moments.is_finite())
     calibration = head.calibration

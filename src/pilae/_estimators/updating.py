@@ -12,7 +12,7 @@ from .._data.check import check_weight, scaled_weight
 from .._data.opening import is_few, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.targets import Targets
-from . import update
+from . import stream, update
 from .arrival import Arrival
 from .fitted import FittedModel, Fitting, attribute
 
@@ -38,11 +38,11 @@ class Updating(Fitting[FittedModel]):
         if is_streamed(X):
             fitted.check_streamed()
             kind = type(fitted.targets)
-            stream = stream_to_add(running, network, fitted.columns, X, y, sample_weight, kind)
-            targets = fitted.targets.met(stream.look, classes)
-            stream.read_as(targets)
-            stream.factor = self._later_factor(targets)
-            return stream, targets
+            source = stream_to_add(running, network, fitted.columns, X, y, sample_weight, kind)
+            targets = fitted.targets.met(source.look, classes)
+            source.read_as(targets)
+            source.factor = self._later_factor(targets)
+            return source, targets
         if is_few(X, network, fitted.columns):  # looking at them closely would take longer than what is to be done
             rows = Rows(X, network.space, block_rows=running.block_rows, dtype=network.dtype)
         else:
@@ -65,15 +65,18 @@ class Updating(Fitting[FittedModel]):
         self._check_additive("partial_fit")
 
         def step(fitted: FittedModel | None) -> FittedModel:
+            arrival.check_order(X)
             if fitted is None:
                 weight = arrival.first_weight(X, sample_weight)
                 fitted = self._first_fit(X, y, classes, weight, {})
                 update.statistics(fitted, "partial_fit")
-                return fitted if arrival.fading is None else update.begun_to_fade(fitted, arrival.fading)
+                if arrival.window is not None:
+                    rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
+                    return stream.windowed(fitted, rows, targets, arrival.window)
+                return fitted if arrival.fading is None else stream.begun_to_fade(fitted, arrival.fading)
             fitted.head.linear("partial_fit").check_sums("partial_fit")
-            arrival.check_order(X)
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
-            return update.arrived(fitted, rows, targets, arrival)
+            return stream.arrived(fitted, rows, targets, arrival)
 
         return self._updated(step, X, y, sample_weight)
 

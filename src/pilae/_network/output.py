@@ -201,20 +201,27 @@ def definite(moments: Moments, hidden: HiddenLayer | None, held: Array | None = 
     return bool(xp.all(left >= -share * xp.max(moments.largest_b)))
 
 
+def has_lost_columns(moments: Moments, scaling: Scaling) -> bool:
+    """Whether a column that seems constant may well vary, by less than the rounding of what was taken out."""
+    xp = moments.space.xp
+    for dead, was, mean in (
+        (scaling.inverse == 0, moments.largest, moments.mean_a),
+        (moments.variance_b() == 0, moments.largest_b, moments.mean_b),
+    ):
+        if bool(xp.any(dead & (LOST_DIGITS * was > UNSEEN_VARIANCE * moments.weight * (mean**2 + 1)))):
+            return True
+    return False
+
+
 def blurred(moments: Moments, hidden: HiddenLayer | None, ridge: float, held: Array | None = None) -> bool:
     """Whether the rounding of what these sums held once, and no longer do, may move the output layer by more than
     LEFT_OVER of itself: where something huge was taken out of them, they have lost the digits of what stays."""
     scaling, G, _ = standardised(moments, hidden, held)
     xp, p = moments.space.xp, int(G.shape[0])
-    variance = moments.variance_b()
-    for dead, was, mean in (
-        (scaling.inverse == 0, moments.largest, moments.mean_a),
-        (variance == 0, moments.largest_b, moments.mean_b),
-    ):
-        if bool(xp.any(dead & (LOST_DIGITS * was > UNSEEN_VARIANCE * moments.weight * (mean**2 + 1)))):
-            return True  # it may well vary, by less than that rounding
+    if has_lost_columns(moments, scaling):
+        return True
     most = float(xp.max(moments.largest * scaling.inverse**2))
-    beside = Scaling.standard(moments.mean_b, variance).inverse ** 2
+    beside = Scaling.standard(moments.mean_b, moments.variance_b()).inverse ** 2
     once = max(most, (most * float(xp.max(moments.largest_b * beside))) ** 0.5)
     noise = float(np.finfo(moments.product).eps) * p**0.5 * once / LEFT_OVER[moments.product]
     return noise > ridge * moments.weight and cholesky(plus_diagonal(G, ridge * moments.weight - noise)) is None
