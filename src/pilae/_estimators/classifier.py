@@ -22,6 +22,7 @@ from . import parameters
 from .arrival import Arrival
 from .base import BasePILAE, head_has
 from .fitted import FittedModel, attribute
+from .update import with_class_sums
 
 
 @saveable
@@ -78,8 +79,9 @@ default="auto"
         Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
     block_rows : int or "auto", default="auto"
         Rows read at a time; "auto" keeps a block within 128 MiB.
-    keep_statistics : bool, default=True
-        Keep the sums behind the output layer (`head_.output.moments`).
+    keep_statistics : bool or "classes", default=True
+        Keep the sums behind the output layer (`head_.output.moments`). With "classes" and class_weight="balanced" they
+        are kept for each class, so that `partial_fit`, `forget` and `merge` balance exactly; up to 2 GB of them.
     random_state : int, RandomState instance or None, default=None
         Seed of the row hash and of the head's biases; None counts as 0.
     verbose : int, default=0
@@ -120,10 +122,8 @@ default="auto"
         brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty
         without search.
     stream_score_ : float
-        Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`), late rows counting
-        most.
-    stream_ : RunningScore
-        Its curve (`rows`, `scores`), and what each row of the last call gave (`last`).
+        Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
+        `RunningScore` with its curve, and what each row of the last call gave.
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).
@@ -164,7 +164,8 @@ default="auto"
         "class_weight": parameters.Rule(
             lambda v: v is None or isinstance(v, dict) or (isinstance(v, str) and v == "balanced"),
             "None, 'balanced' or a dict from class to weight",
-        )
+        ),
+        "keep_statistics": parameters.flag("classes"),
     }
 
     classes_ = attribute("targets.classes")
@@ -224,10 +225,12 @@ default="auto"
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
-        rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
+        factor = self._class_factor(targets.classes, mass)
+        rows.weigh_classes(factor, mass)
         rows.read_as(targets)
         routed = self._head_fit_params(None, fit_params, given=False)
-        return self._fitted_to(spec, rows, columns_of(rows.source), targets, None, routed)
+        fitted = self._fitted_to(spec, rows, columns_of(rows.source), targets, None, routed)
+        return with_class_sums(fitted, rows, factor) if self._by_class and factor is not None else fitted
 
     def _fit_arrays(
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
@@ -241,17 +244,20 @@ default="auto"
                 "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
                 "estimator such as sklearn.neighbors.KNeighborsClassifier."
             )
-        given, unit = w is not None, unit_of(w)
+        given, unit, factor = w is not None, unit_of(w), None
         if self.class_weight is not None:
             if encoding.codes is None:
                 raise weights_of_labels()
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
-            w, unit = times_factor(self._class_factor(targets.classes, mass), encoding.codes, w, unit)
+            factor = self._class_factor(targets.classes, mass)
+            w, unit = times_factor(factor, encoding.codes, w, unit)
         rows = running.rows(X, encoding, w, unit)
         routed = self._head_fit_params(w, fit_params, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         if not spec.head.linear and not targets.multilabel:  # those that had weight
             targets = Classes(fitted.head.classes_among(targets.classes))
+        if self._by_class and factor is not None:
+            fitted = with_class_sums(fitted, rows, factor)
         return replace(fitted, targets=targets, weight_exponent=exponent)
 
     def partial_fit(
@@ -281,23 +287,19 @@ default="auto"
             the tied encoders with them. It is approximate, because earlier rows were summed under earlier features;
             after it `forget` and `merge` are refused.
         decay : float above 0 and at most 1, optional
-            Rows that are in lose weight: all sums are multiplied by it, once in this call. Exactly a fit of the output
-            layer to all rows with weights decay ** age; scales of features stay those they had when the first such
-            call came, means follow.
+            Rows that are in lose weight: sums are multiplied by it, once in this call. Exactly a fit of the output
+            layer with weights decay ** age; scales of features stay those of before the first such call, means follow.
         half_life : float, optional
             The same by row, in the order of the rows: a row counts half as much when so many others came after it.
         test_first : bool or float, default=False
-            Predict the rows before they are learnt, and keep a running score of that (`stream_score_`); late rows count
-            most, half as much after so many rows (True: 1,000).
+            Predict the rows before they are learnt, and keep a running score (`stream_score_`); a row counts half after
+            so many more (True: 1,000).
         current : bool, default=False
-            For at most 32 rows in NumPy: let the output weights follow at once, row by row, which takes a fraction of a
-            solve. lambda (`ridge_` times the sum of weights) and scales stay those of the last whole solve, which is
-            made anew when the sum of weights has moved by 1%; any other update, `head_` and `save` solve exactly.
+            Output weights follow each row at once (up to 32 in NumPy), with lambda and scales of the last whole solve,
+            made anew when the sum of weights has moved by 1%. Other updates, `head_` and `save` are exact.
         window : int, optional
-            Only the last so many rows stay in: older ones leave the sums, exactly, and sums are made anew before
-            rounding could be felt. It begins with the first call, or a `fork`, and holds for later calls that do not
-            name it. The rows in the window are kept in the model and in its files (`save(statistics=False)` leaves them
-            out).
+            Only the last so many rows stay in, from the first call, or a `fork`, on; later calls need not name it. They
+            are kept in the model and in its files (`save(statistics=False)` leaves them out).
 
         Returns
         -------
@@ -307,8 +309,7 @@ default="auto"
         --------
         >>> import numpy as np
         >>> from pilae import PILAEClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.standard_normal((400, 3))
+        >>> X = np.random.default_rng(0).standard_normal((400, 3))
         >>> model = PILAEClassifier(depth=0, head="ridge").partial_fit(X[:200], X[:200, 0] > 0, half_life=20)
         >>> model = model.partial_fit(X[200:], X[200:, 0] < 0, half_life=20)  # the opposite is true now
         >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
@@ -323,11 +324,19 @@ default="auto"
         """Number of labels of a multilabel model; classes may differ between models that are merged."""
         return len(self.classes_) if self.multilabel_ else None
 
+    @property
+    def _by_class(self) -> bool:
+        """Whether sums are kept by class, so that classes can be balanced whatever comes and goes."""
+        return isinstance(self.class_weight, str) and self.keep_statistics == "classes"
+
     def _check_additive(self, method: str) -> None:
-        if isinstance(self.class_weight, str):
+        if not isinstance(self.class_weight, str):
+            return
+        if not self._by_class or (self.fitted_ and self.fitted_.head.linear(method).output.by_class is None):
             raise ValueError(
-                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: give the weight of "
-                "each class as a dict, or of each row as sample_weight."
+                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: fit with "
+                "keep_statistics='classes', or give the weight of each class as a dict, or of each row as "
+                "sample_weight."
             )
 
     def _later_factor(self, targets: Targets) -> np.ndarray | None:

@@ -41,6 +41,8 @@ def begun_to_fade(fitted: FittedModel, fading: Fading) -> FittedModel:
 
 def windowed(fitted: FittedModel, rows: Rows, targets: Targets, size: int) -> FittedModel:
     """After a first fit to these rows, of which the last stay in."""
+    if fitted.head.linear("partial_fit").output.by_class is not None:
+        raise ValueError("A window goes without class_weight='balanced': give the weight of each class as a dict.")
     latest = kept(rows, size)
     assert latest is not None
     window = Window(size).joined(latest)
@@ -78,6 +80,8 @@ def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) ->
         return None
     if (fading is not None and output.held is None) or not kept > 0 or not output.moments or not output.moments.count:
         return None
+    if output.by_class is not None:
+        return None
     block = rows.whole()
     with np.errstate(over="ignore", invalid="ignore"):
         F = head.features(fitted.network(block.X))
@@ -113,6 +117,8 @@ def _keeps_scales(output: Output, F: np.ndarray) -> bool:
 def _slid(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel:
     """With these rows in the window, and without those that leave it."""
     arrival.check_window()
+    if fitted.head.linear("partial_fit").output.by_class is not None:
+        raise ValueError("A window goes without class_weight='balanced': give the weight of each class as a dict.")
     window = fitted.window
     if window is None:
         if statistics(fitted, "partial_fit").count:

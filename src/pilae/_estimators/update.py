@@ -20,6 +20,7 @@ from .._data.halves import judging_rows
 from .._data.rows import Block, Rows
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
+from .._engine.class_sums import ClassSums, check_room
 from .._engine.fading import Fading
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
@@ -27,7 +28,7 @@ from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
 from .._network.network import FeatureCache, Network
-from .._network.output import add_features, blurred, definite, features_of
+from .._network.output import Sums, add_features, blurred, definite, features_of
 from .._network.survey import rows_to_score
 from .fitted import FittedModel
 from .window import kept
@@ -45,17 +46,22 @@ def added(
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
     if fading is not None and moments.count:
         head = holding(head, moments)
-    columns = targets.columns_of(fitted.targets)
-    moments = moments.copy() if columns is None else moments.arranged(columns)
+    sums = arranged(head.output.by_class or moments, targets.columns_of(fitted.targets))
     if fading is not None:
-        moments.fade(fading.kept(rows.n))
-    moments.merge(summed(fitted, head, network, rows, moments, fading))
+        sums.fade(fading.kept(rows.n))
+    sums.merge(summed(fitted, head, network, rows, sums, fading))
     if fading is not None:
-        moments.follow()
-        head = holding(head, moments)
-        fading = fading.following(fitted.fading)
-    new = with_sums(fitted, head, moments, targets)
+        sums.follow()
+    new = with_sums(fitted, head, sums, targets)
+    if fading is not None:
+        head = holding(new.head.linear("partial_fit"), statistics(new, "partial_fit"))
+        new, fading = replace(new, head=head), fading.following(fitted.fading)
     return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading or fitted.fading)
+
+
+def arranged(sums: Sums, columns: list[int | None] | None) -> Sums:
+    """A copy, with columns for classes that came."""
+    return sums.copy() if columns is None else sums.arranged(columns)
 
 
 def holding(head: LinearHead, moments: Moments) -> LinearHead:
@@ -83,12 +89,13 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
             "Cannot forget these rows: y holds a class that was never in. Give rows that were added, with the "
             "targets they had."
         )
-    moments = exact_statistics(fitted, "forget").copy()
+    sums = (head.output.by_class or exact_statistics(fitted, "forget")).copy()
     if window is not None:
         gone = kept(rows, rows.n)
         assert gone is not None
         window = window.without(gone)
-    moments.subtract(summed(fitted, head, fitted.network, rows, moments))
+    sums.subtract(summed(fitted, head, fitted.network, rows, sums))
+    moments = all_of(sums)
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
         held = head.output.held
@@ -104,7 +111,7 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
                 "forget(X, y, remaining=(X_rest, y_rest))."
             )
     head.calibrated(targets)  # a few numbers; what it is found from goes
-    new = with_sums(fitted, head, moments, targets)
+    new = with_sums(fitted, head, sums, targets)
     left = new.head.linear("forget")
     left = replace(left, output=left.output.without_rows())
     return replace(new, head=left, loo_predictions=None, window=window)
@@ -114,7 +121,8 @@ def forked(fitted: FittedModel) -> FittedModel:
     """The same network with no rows in it."""
     head, empty = fitted.head.linear("fork"), statistics(fitted, "fork").like()
     calibration = head.calibrated(fitted.targets)
-    output = replace(head.output.without_rows(), moments=empty, waiting=None, held=None)
+    by_class = None if head.output.by_class is None else head.output.by_class.like()
+    output = replace(head.output.without_rows(), moments=empty, by_class=by_class, waiting=None, held=None)
     head = LinearHead(head.hidden, output, calibration)
     return replace(
         fitted,
@@ -152,12 +160,15 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
                 f"Model {number} to merge has another network: only models that share one can be merged. Fit one, "
                 "give every site its fork(), and merge the forks."
             )
-    columns = targets.columns_of(fitted.targets)
-    moments = moments.copy() if columns is None else moments.arranged(columns)
-    for other in others:
-        theirs, columns = exact_statistics(other, "merge"), targets.columns_of(other.targets)
-        moments.merge(theirs if columns is None else theirs.arranged(columns))
-    return with_sums(fitted, head, moments, targets)
+    balanced = head.output.by_class
+    sums = arranged(balanced or moments, targets.columns_of(fitted.targets))
+    for number, other in enumerate(others, 1):
+        theirs = other.head.linear("merge").output.by_class
+        if (theirs is None) != (balanced is None):
+            raise ValueError(f"Model {number} to merge keeps other sums: fit all with the same keep_statistics.")
+        more = arranged(theirs or exact_statistics(other, "merge"), targets.columns_of(other.targets))
+        sums.merge(more)  # type: ignore[arg-type]
+    return with_sums(fitted, head, sums, targets)
 
 
 def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -> FittedModel:
@@ -198,9 +209,9 @@ def exact_statistics(fitted: FittedModel, method: str) -> Moments:
 
 
 def summed(
-    fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Moments, fading: Fading | None = None
-) -> Moments:
-    """The sums of some rows, about the shift of those that are kept."""
+    fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Sums, fading: Fading | None = None
+) -> Any:
+    """The sums of some rows, of the kind of those that are kept and about their shift."""
     add = partial(add_features, FeatureCache(network), head.hidden)
     if fading is not None and fading.by_row:
         add = partial(_add_faded, add, fading, rows)
@@ -210,23 +221,40 @@ def summed(
     return sums
 
 
-def _add_faded(
-    add: Callable[[Moments, Block], None], fading: Fading, rows: Rows, moments: Moments, block: Block
-) -> None:
+def _add_faded(add: Callable[[Sums, Block], None], fading: Fading, rows: Rows, moments: Sums, block: Block) -> None:
     """Add a block whose rows came one after another."""
     share = fading.weights(block.start, block.start + int(block.X.shape[0]), rows.n)
     w = rows.space.asarray(share, "float64")
     add(moments, block._replace(w=w if block.w is None else w * block.w))
 
 
-def with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets: Targets) -> FittedModel:
+def all_of(sums: Sums) -> Moments:
+    """The sums of all rows."""
+    return sums if isinstance(sums, Moments) else sums.balanced()
+
+
+def with_class_sums(fitted: FittedModel, rows: Rows, factor: np.ndarray) -> FittedModel:
+    """With the sums of the rows it was fitted to by class; their weights hold the `factor` of their class."""
+    head, moments = fitted.head.linear("fit"), statistics(fitted, "fit")
+    check_room(len(factor), int(moments.aa.shape[0]))
+    empty = ClassSums.of(len(factor), moments.space, moments.product)
+    sums = summed(fitted, head, fitted.network, rows, empty)
+    for part, weight in zip(sums.parts, factor, strict=True):
+        if part.count:
+            part.fade(1.0 / float(weight))
+    return replace(fitted, head=replace(head, output=replace(head.output, by_class=sums)))
+
+
+def with_sums(fitted: FittedModel, head: LinearHead, sums: Sums, targets: Targets) -> FittedModel:
     """With new sums, and new classes if there are any: a class that came late has an output of its own."""
+    moments = all_of(sums)
     check_sums(moments.is_finite())
     calibration = head.calibration
     if targets is not fitted.targets:  # a map knows the old classes only
         before = head.calibrated(fitted.targets)
         calibration = None if before is None else Calibration(before.temperature)
-    output = replace(head.output, moments=moments, waiting=None, following=None, solved=False)
+    by_class = None if sums is moments else sums
+    output = replace(head.output, moments=moments, by_class=by_class, waiting=None, following=None, solved=False)
     head = LinearHead(head.hidden, output, calibration)
     return replace(fitted, head=head, targets=targets, loo_is_stale=True)
 

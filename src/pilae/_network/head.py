@@ -180,7 +180,8 @@ class LinearHead(Head):
     def lean(self) -> LinearHead:
         output = self.output
         solved = output.solved or output.following is not None
-        return replace(self, output=replace(output, moments=None, waiting=None, following=None, solved=solved))
+        bare = {"moments": None, "by_class": None, "waiting": None, "following": None}
+        return replace(self, output=replace(output, solved=solved, **bare))
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         if self.hidden is not None:
@@ -194,6 +195,12 @@ class LinearHead(Head):
             check_shape(self.output.held, columns)
         if moments is not None and moments.count:
             check_shape(moments.ab, columns, n_outputs)
+        by_class = self.output.by_class
+        if by_class is not None:
+            check_shape(np.empty(len(by_class.parts)), n_outputs)
+            for part in by_class.parts:
+                if part.count:
+                    check_shape(part.ab, columns, n_outputs)
 
     def try_out(self, F: Array) -> None:
         self.outputs(F)

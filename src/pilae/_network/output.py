@@ -12,6 +12,7 @@ import numpy as np
 from .._arrays import Array, cholesky, dtype_name, matmul, namespace, plus_diagonal, solve_triangular
 from .._base.saveable import saveable
 from .._data.rows import Block
+from .._engine.class_sums import ClassSums
 from .._engine.factors import RidgeFactors
 from .._engine.following import Following
 from .._engine.moments import Moments
@@ -21,6 +22,9 @@ from .._engine.waiting import Waiting
 from .._engine.widths import WidthPath
 from .network import FeatureCache
 from .neurons import HiddenLayer
+
+Sums = Moments | ClassSums
+"""What rows are added to."""
 
 NARROW = 512
 """Up to so many features the output layer's product costs next to nothing in float64."""
@@ -63,6 +67,8 @@ class Output:
     """Whether coef and intercept are those of `moments`: sums that change only mark them stale."""
     held: Array | None = None
     """1 / scale of each feature where rows fade (see `holding`); None where scales are those of the sums."""
+    by_class: ClassSums | None = None
+    """What `moments` are made of where classes are balanced."""
     waiting: Waiting | None = None
     """The sums and rows that are to join them, where some are."""
     following: Following | None = None
@@ -137,7 +143,7 @@ class Output:
         return replace(self, held=inverse)
 
 
-def add_features(cache: FeatureCache, hidden: HiddenLayer | None, moments: Moments, block: Block) -> None:
+def add_features(cache: FeatureCache, hidden: HiddenLayer | None, moments: Sums, block: Block) -> None:
     """Add what the output layer sees of a block."""
     X = cache(block)
     moments.add(X if hidden is None else hidden(X), block.Z, block.w, scratch=hidden is not None)

@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
     check_is_fitted(model)
     model = model._settled()
-    writer = Writer(() if statistics else ("moments", "statistics", "window"))
+    writer = Writer(() if statistics else ("moments", "by_class", "statistics", "window"))
     tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
     header = {
         "file": "pilae",
