@@ -253,7 +253,7 @@ def with_sums(fitted: FittedModel, head: LinearHead, sums: Sums, targets: Target
     if targets is not fitted.targets:  # a map knows the old classes only
         before = head.calibrated(fitted.targets)
         calibration = None if before is None else Calibration(before.temperature)
-    by_class = None if sums is moments else sums
+    by_class = None if isinstance(sums, Moments) else sums
     output = replace(head.output, moments=moments, by_class=by_class, waiting=None, following=None, solved=False)
     head = LinearHead(head.hidden, output, calibration)
     return replace(fitted, head=head, targets=targets, loo_is_stale=True)

@@ -180,8 +180,8 @@ class LinearHead(Head):
     def lean(self) -> LinearHead:
         output = self.output
         solved = output.solved or output.following is not None
-        bare = {"moments": None, "by_class": None, "waiting": None, "following": None}
-        return replace(self, output=replace(output, solved=solved, **bare))
+        bare = replace(output, moments=None, by_class=None, waiting=None, following=None, solved=solved)
+        return replace(self, output=bare)
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         if self.hidden is not None:
