@@ -351,7 +351,7 @@ class StreamDisplay(_Display):
 
     def _draw(self, ax: Axes) -> None:
         ax.plot(self.rows, self.scores, color=COLOUR, marker="o" if len(self.rows) < 3 else None)
-        ax.set(xlabel="rows of the stream", ylabel=f"score before learning (half-life {self.half_life:g} rows)")
+        ax.set(xlabel="rows of the stream", ylabel=f"score before learning\n(half-life {self.half_life:g} rows)")
 
 
 def filters_of(model: BaseEstimator, branch: int = 0) -> np.ndarray:
