@@ -94,8 +94,8 @@ STREAMS = {"Hyperplane": hyperplane, "SEA": sea, "Agrawal": agrawal}
 
 
 def pilae(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """A linear model and a network, each with three half-lives; the answer is that of the best running score so far. The
-    network is found again now and then, from the latest rows, and takes the place of the one before the last."""
+    """A linear model and a network, each with three half-lives; the answer is that of the best running score so far.
+    The network is found again now and then, from the latest rows, and takes the place of the one before the last."""
     from pilae import PILAEClassifier
 
     first = np.arange(FIRST)
