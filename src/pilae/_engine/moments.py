@@ -40,6 +40,13 @@ CONSTANT = 1e-13
 """A column whose variance is below this fraction of its mean square is constant, and rounding makes the variance; one
 whose standard deviation is below this fraction of its mean, too."""
 
+ROUNDED = {"float64": CONSTANT, "float32": 1e-5}
+"""A variance below this fraction of the squares about the shift is the rounding of their products, by their dtype."""
+
+REMOVED = {"float64": 0.0, "float32": 1e-4}
+"""Of the squares that were taken out of a column again, what may be left as rounding beyond that: a column that only
+those rows had does not vary any more."""
+
 VANISHED = 1e-250
 """Sums below it are nothing: numbers that went on fading would end where each operation takes a hundred times as long,
 and never at zero."""
@@ -285,7 +292,8 @@ class Moments:
         # what rounding alone leaves of a constant column is not variance: rounding of the sums when they held the most
         # (rows that were taken out again leave theirs), and of the shift
         most = xp.maximum(squares, largest + xp.zeros_like(squares))
-        floor = CONSTANT * most / self.weight + (CONSTANT * (sums / self.weight + shift)) ** 2
+        lost = ROUNDED[self.product] * most + REMOVED[self.product] * (most - squares)
+        floor = lost / self.weight + (CONSTANT * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
     def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Self:
