@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import balanced_accuracy_score
 
 import pilae
 from helpers import close, rounding
 from pilae import cli
-from pilae._tables import encoder, files
+from pilae._tables import files, frames
+from pilae._tables.remarks import is_id
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,15 @@ def run(*arguments):
 def prices(folder):
     out = folder / "prices.pilae"
     code = run(
-        "fit", folder / "houses.csv", "--target", "price", "-o", out, "--columns", "size,town,built,garden", "--quiet"
+        "fit",
+        folder / "houses.csv",
+        "--target",
+        "price",
+        "-o",
+        out,
+        "--columns",
+        "size,town,built,garden",
+        *("--quiet", "--statistics"),
     )
     assert code == 0
     return out
@@ -172,7 +182,7 @@ def test_export_says_what_it_covers(folder, kinds, tmp_path, capsys):
         (["fit", "{houses}", "--target", "price", "-o", "{out}", "--holdout", "2"], "--holdout must be"),
         (["fit", "{readme}", "--target", "price", "-o", "{out}"], "is not a table this reads"),
         (["predict", "{houses}", "{houses}"], "is not a model that pilae has saved"),
-        (["predict", "{prices}", "{bad}"], "lacks the column 'size'"),
+        (["predict", "{prices}", "{bad}"], "lacks the columns 'size', 'town'"),
         (["predict", "{prices}", "{text}"], "text.csv holds numbers, but row 1 has 'large'"),
         (["predict", "{prices}", "{houses}", "--proba"], "--proba is for classes"),
         (["predict", "{kinds}", "{houses}", "--interval", "0.9"], "--interval is for numbers"),
@@ -206,6 +216,27 @@ def test_the_program_is_installed_and_helps():
     assert wrong.returncode == 2
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fit", "--help"]])
+def test_help_needs_nothing_else(arguments):
+    code = (
+        "import sys; from pilae import cli\ntry: cli.main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print([name for name in ('numpy', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_table_is_fitted_and_predicted_without_skrub_and_skops(folder, prices):
+    code = (
+        "import sys; from pilae import cli; cli.main(sys.argv[1:]); "
+        "print([name for name in ('skrub', 'skops', 'matplotlib', 'onnx') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "predict", prices, folder / "new.csv"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_demo_writes_a_report(tmp_path, capsys):
     assert run("demo", "-o", tmp_path / "demo.html", "--json") == 0
     assert json.loads(capsys.readouterr().out)["test"] > 0.95
@@ -213,7 +244,7 @@ def test_the_demo_writes_a_report(tmp_path, capsys):
 
 
 def test_what_a_target_means():
-    task = encoder.task_of
+    task = frames.task_of
     assert task(pd.Series(["a", "b"])) == "classification"
     assert task(pd.Series([True, False])) == "classification"
     assert task(pd.Series([0, 1] * 50)) == "classification"
@@ -267,6 +298,59 @@ def test_encodings_and_decimals(tmp_path, capsys):
     assert fitted(commas, capsys, "--decimal", ",")["leave_one_out"] > 0.9
 
 
+def numbers(n=200, separator=",", decimal="."):
+    """A table of numbers, whose target is one too."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    rows = [f"{u:.3f}{separator}{v:.3f}" for u, v in zip(x, 3 * x + rng.normal(0, 0.1, n), strict=True)]
+    return f"x{separator}y\n" + "\n".join(rows).replace(".", decimal) + "\n"
+
+
+def test_decimal_commas_are_found(tmp_path, capsys):
+    """They used to make a classifier of as many classes as there are rows."""
+    points = fitted(wrote(tmp_path / "points.csv", numbers()), capsys)
+    commas = fitted(wrote(tmp_path / "commas.csv", numbers(separator=";", decimal=",")), capsys)
+    assert commas["task"] == "regression"
+    assert commas["leave_one_out"] == points["leave_one_out"]
+    assert commas["remarks"] == [f"{tmp_path / 'commas.csv'} is read with decimal commas (--decimal . says otherwise)."]
+    assert run("predict", tmp_path / "points.pilae", tmp_path / "points.csv") == 0
+    said = capsys.readouterr().out
+    assert run("predict", tmp_path / "points.pilae", tmp_path / "commas.csv") == 0
+    assert capsys.readouterr().out == said
+
+
+def test_a_target_of_numbers_with_a_word_in_it_says_where(tmp_path, capsys):
+    lines = numbers().splitlines()
+    lines[17] = "1.5,?"
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    for options in ([], ["--task", "regression"]):
+        assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", *options) == 1
+        error = capsys.readouterr().err
+        assert "row 17 has '?': mend it, or leave it empty to leave the row out" in error
+        assert ("--task classification takes all of them" in error) == (not options)
+
+
+def test_a_word_in_a_column_of_numbers_is_a_gap_and_said(tmp_path, capsys):
+    lines = numbers().splitlines()
+    lines[30] = "unknown,0.5"
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    found = fitted(path, capsys)
+    assert found["leave_one_out"] > 0.9
+    sentence = f"Column 'x' of {path} holds numbers, but row 30 has 'unknown': such words, in 1 row, are taken as gaps."
+    assert found["remarks"] == [sentence]
+    new = wrote(tmp_path / "new.csv", "x\nunknown\n\n1.5\n")
+    assert run("predict", tmp_path / "t.pilae", new) == 0
+    predicted = capsys.readouterr().out.splitlines()
+    model = pilae.load(tmp_path / "t.pilae")
+    again = model.predict(pd.DataFrame({"x": ["unknown", "1.5"]}))
+    close(again, np.array(predicted[1:], dtype=float), terms=200)
+    other = wrote(tmp_path / "other.csv", "x\n1.5\nnobody knows\n")
+    assert run("predict", tmp_path / "t.pilae", other) == 1
+    assert (
+        "other.csv holds numbers, but row 2 has 'nobody knows': mend it, or leave it empty" in capsys.readouterr().err
+    )
+
+
 def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
     path = wrote(tmp_path / "t.csv", table(separator=", "))
     assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2
@@ -293,7 +377,7 @@ def test_times_with_zones(tmp_path, capsys):
     frame.drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
     assert run("predict", tmp_path / "t.pilae", tmp_path / "new.csv", "-o", tmp_path / "csv.csv") == 0
     capsys.readouterr()
-    assert fitted(tmp_path / "t.parquet", capsys)["leave_one_out"] > 0.95
+    assert fitted(tmp_path / "t.parquet", capsys, "--statistics")["leave_one_out"] > 0.95
     assert run("predict", tmp_path / "t.pilae", tmp_path / "t.parquet", "-o", tmp_path / "parquet.csv") == 0
     a, b = (pd.read_csv(tmp_path / f"{name}.csv")["y"] for name in ("csv", "parquet"))
     close(a, b, **rounding(pilae.load(tmp_path / "t.pilae")["model"]))
@@ -420,3 +504,157 @@ def test_warnings_of_any_file_of_the_package_are_sentences(capsys):
         cli._warn("not for people", RuntimeWarning, str(file), 1)
         cli._warn("of another library", UserWarning, str(package.parent / "other" / file.name), 1)
     assert capsys.readouterr().err == "pilae: two words\n" * len(files)
+
+
+# ------------------------------------------------------------------------------------------- columns, ids, measures
+
+
+def with_ids(path, n=150):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=n)
+    frame = pd.DataFrame({"row": np.arange(1, n + 1), "key": [f"k{k:04d}" for k in range(n)], "x": x})
+    frame["empty"] = None
+    frame["same"] = "here"
+    frame["y"] = np.where(x + 0.1 * rng.normal(size=n) > 0, "yes", "no")
+    frame.loc[7, "y"] = "once"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_what_people_should_know_about_a_table_is_said(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    found = fitted(path, capsys, "--holdout", 0)
+    assert found["remarks"] == [
+        "Column 'empty' has no value in any row: nothing is learnt from it.",
+        "Column 'same' has the same value in every row: nothing is learnt from it.",
+        "The columns 'row', 'key' have another value in every row, as numbers of rows and keys do: leave them out with "
+        "--exclude 'row,key' if they mean nothing.",
+        "Class 'once' has a single row to learn from, and none to be tested on.",
+    ]
+    found = fitted(path, capsys, "--exclude", "row, key,empty,same", "--holdout", 0)
+    assert found["columns"] == 1
+    assert found["remarks"] == ["Class 'once' has a single row to learn from, and none to be tested on."]
+
+
+def test_few_rows_are_said(tmp_path, capsys):
+    found = fitted(wrote(tmp_path / "t.csv", numbers(12)), capsys, "--holdout", 0)
+    assert found["remarks"] == ["There are 12 rows to learn from: no score of so few says much."]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "found"),
+    [
+        ("a", range(50), True),
+        ("a", [k * k for k in range(50)], False),
+        ("id_str", [k * k for k in range(50)], True),
+        ("houseId", [k * k for k in range(50)], True),
+        ("width", [k * k for k in range(50)], False),
+        ("a", [k + 0.5 for k in range(50)], False),
+        ("a", [*range(49), 0], False),
+        ("a", [f"A{k}" for k in range(50)], True),
+        ("a", [f"Mr {k}" for k in range(50)], False),
+        ("a", [f"2020-01-{k + 1:02d}" for k in range(31)], False),
+        ("a", range(5), False),
+    ],
+)
+def test_which_columns_look_like_ids(name, values, found):
+    assert is_id(pd.Series(list(values), name=name)) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--exclude", "nothing"], "There is no column 'nothing' to exclude: the columns are 'row'"),
+        (["--exclude", "row,key,x,empty,same"], "--exclude leaves no column"),
+        (["--columns", "x", "--exclude", "x"], "--exclude leaves no column"),
+    ],
+)
+def test_columns_that_cannot_be_excluded(tmp_path, capsys, options, sentence):
+    path = with_ids(tmp_path / "t.csv")
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", *options) == 1
+    assert sentence in capsys.readouterr().err
+
+
+def test_ids_stand_beside_predictions(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    fitted(path, capsys, "--columns", "row,x")
+    assert run("predict", tmp_path / "t.pilae", path, "--id", "key, row", "--proba", "-o", tmp_path / "p.csv") == 0
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found)[:3] == ["key", "row", "y"]
+    assert found["key"].tolist() == [f"k{k:04d}" for k in range(150)]
+    assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("k0000,1,")
+    for name, sentence in (("nobody", "has no column 'nobody'"), ("y", "would have the name of the predictions")):
+        assert run("predict", tmp_path / "t.pilae", path, "--id", name) == 1
+        assert sentence in capsys.readouterr().err
+
+
+def test_a_model_is_named_after_its_table(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with_ids(tmp_path / "flowers.csv.gz")
+    assert run("fit", "flowers.csv.gz", "--target", "y", "--exclude", "row,key", "--quiet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "flowers.pilae"
+    assert pilae.load(tmp_path / "flowers.pilae")
+
+
+def test_held_out_rows_are_scored_first_and_then_taken_in(tmp_path, capsys):
+    """The output layer is then that of all rows, as `partial_fit` gives it; the score is of the model before."""
+    path = wrote(tmp_path / "t.csv", numbers(300))
+    taken, left = (fitted(path, capsys, "--statistics", *more) for more in ([], ["--no-refit"]))
+    without = pilae.load(tmp_path / "t.pilae")
+    assert (taken["refitted_on_all_rows"], left["refitted_on_all_rows"]) == (True, False)
+    assert taken["held_out"] == left["held_out"]
+    fitted(path, capsys, "--statistics")
+    model = pilae.load(tmp_path / "t.pilae")
+    frame = pd.read_csv(path)
+    out = files.held_out(0, 300, 0.1)
+    again = without["model"].partial_fit(without["table"].transform(frame[out]), frame["y"][out])
+    close(model.predict(frame), again.predict(without["table"].transform(frame)), **rounding(model["model"]))
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet") == 0
+    assert "rows it had not seen, then taken in)" in capsys.readouterr().out
+
+
+def test_evaluate_measures_classes_and_numbers(tmp_path, capsys):
+    path = with_ids(tmp_path / "t.csv")
+    fitted(path, capsys, "--columns", "x")
+    assert run("evaluate", tmp_path / "t.pilae", path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    model, frame = pilae.load(tmp_path / "t.pilae"), pd.read_csv(path)
+    assert found["measures"]["balanced accuracy"] == balanced_accuracy_score(frame["y"], model.predict(frame))
+    assert found["measures"]["log loss"] > 0
+    two = frame[frame["y"] != "once"]
+    two.to_csv(path, index=False)
+    fitted(path, capsys, "--columns", "x")
+    assert run("evaluate", tmp_path / "t.pilae", path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.rsplit(" ", 1)[0] for line in lines[1:]] == [
+        "balanced accuracy",
+        "F1, mean of classes",
+        "log loss",
+        "ROC AUC",
+    ]
+    assert float(lines[-1].split()[-1]) > 0.95
+    two[two["y"] == "no"].to_csv(path, index=False)
+    assert run("evaluate", tmp_path / "t.pilae", path) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "ROC AUC undefined"
+    path = wrote(tmp_path / "t.csv", numbers())
+    fitted(path, capsys)
+    assert run("evaluate", tmp_path / "t.pilae", path, "--json") == 0
+    measures = json.loads(capsys.readouterr().out)["measures"]
+    assert (
+        0
+        < measures["median absolute error"]
+        < measures["mean absolute error"]
+        < measures["root mean squared error"]
+        < 0.2
+    )
+
+
+def test_a_report_counts_the_gaps_of_the_table_it_is_given(tmp_path, capsys):
+    """It used to show those of the table that the model was fitted on."""
+    lines = numbers().splitlines()
+    path = wrote(tmp_path / "t.csv", "\n".join(lines) + "\n")
+    fitted(path, capsys)
+    test = wrote(tmp_path / "test.csv", "\n".join([*lines[:40], ",1.5", ",2.5", ",2.5", ","]) + "\n")
+    assert run("report", tmp_path / "t.pilae", test, "-o", tmp_path / "r.json") == 0
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert [column["missing"] for column in report["table"]["columns"]] == [3]

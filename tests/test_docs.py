@@ -24,7 +24,7 @@ EXAMPLES = sorted(path.name for path in (ROOT / "docs/examples").glob("*.py") if
 """That one is run by test_public."""
 
 NOT_EXECUTED = [
-    ("README.md", "the files are the reader's; docs/deploy.md runs the same commands on its own"),
+    ("README.md", "the files are the reader's; docs/cli.md runs the same commands on its own"),
     (
         "README.md",
         "make demo sets up an environment and runs docs/examples/demo.py, which a test runs; make test is the tests",
@@ -78,7 +78,23 @@ def blocks_of(page):
 
 
 def commands(block):
-    return [line.removeprefix("$ ") for line in block.text.splitlines() if line.startswith("$ ")]
+    return [command for command, _ in answered(block)]
+
+
+def answered(block):
+    """Every command, and the lines that are shown below it."""
+    found = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append((line.removeprefix("$ "), []))
+        elif found:
+            found[-1][1].append(line)
+    return found
+
+
+def without_numbers(lines):
+    """They depend on the machine, and what is measured moves when the search does."""
+    return [re.sub(r"-?\d[\d,]*(\.\d+)?", "0", line) for line in lines]
 
 
 ALL = {page: blocks_of(page) for page in PAGES}
@@ -101,7 +117,7 @@ def test_what_is_not_executed_is_listed():
 
 
 @pytest.mark.parametrize("page", [page for page, blocks in ALL.items() if any(b.kind[:1] != "{" for b in blocks)])
-def test_the_code_runs(page, tmp_path, monkeypatch):
+def test_the_code_runs(page, tmp_path, monkeypatch, capsys):
     pytest.importorskip(NEEDS.get(page, "sklearn"))
     monkeypatch.chdir(tmp_path)
     space = {"__name__": "__main__"}
@@ -111,8 +127,12 @@ def test_the_code_runs(page, tmp_path, monkeypatch):
         if block.kind == "python":
             exec(compile("\n" * block.line + block.text, page, "exec"), space)  # errors name the page's line
         else:
-            for command in commands(block):
+            for command, shown in answered(block):
+                capsys.readouterr()
                 assert main(shlex.split(command)[1:]) == 0, command
+                said = capsys.readouterr()
+                if shown:
+                    assert without_numbers((said.err + said.out).splitlines()) == without_numbers(shown), command
     plt.close("all")
     if page in HOLDS:
         assert eval(HOLDS[page], space)

@@ -43,7 +43,7 @@ def test_the_file_of_what_users_can_write_sees_names_defaults_attributes_and_com
 def test_import_brings_no_extra():
     # scikit-learn imports pandas where it is installed, and pandas pyarrow: what counts is what pilae adds
     code = (
-        "import sys, sklearn.linear_model; before = set(sys.modules); import pilae; extras = "
+        "import sys, sklearn.linear_model; before = set(sys.modules); import pilae; pilae.load; extras = "
         "('torch', 'dask', 'pyarrow', 'skrub', 'matplotlib', 'jinja2', 'onnx'); "
         "print([m for m in extras if m in set(sys.modules) - before])"
     )

@@ -1,5 +1,6 @@
 """Damaged and hostile tables: every row as it is written, or one sentence."""
 
+import csv
 import gzip
 import io
 import json
@@ -14,9 +15,10 @@ import pytest
 
 from helpers import close
 from pilae import cli
-from pilae._tables import cells, errors, files
+from pilae._tables import cells, delimited, errors, files, words
 from pilae._tables.cells import Cells
-from pilae._tables.encoder import Encoder
+from pilae._tables.columns import NumberColumns
+from pilae._tables.encoder import TableEncoder
 from pilae._tables.errors import TableError
 
 
@@ -34,7 +36,7 @@ def rows_of(path, data, **options):
     [
         ("a,b,y\n1,2,3\n4,5\n6,7,8\n", "row 2 has 2 cells, but the header names 3 columns"),
         ("a,b\n1\n2\n", "row 1 has 1 cells"),
-        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the header names 2 columns"),
+        ("a,b\n1,2\n3,4,5\n", "row 2 has 3 cells, but the header names 2 columns"),
         ("a,b\n1,2,3\n4,5,6\n", "row 1 has 3 cells, but the header names 2 columns"),
         ("a,b\n1,2,\n4,5,\n", "row 1 has 3 cells"),
         ("a,b\n1,2,3\n4\n", "row 1 has 3 cells"),  # as many cells as there should be, in all
@@ -55,17 +57,89 @@ def test_torn_csv_files_are_refused(tmp_path, text, sentence):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_quoted_cells_are_counted_over_any_blocks(size, newline):
+def test_quoted_cells_are_seen_over_any_blocks(size, newline, monkeypatch):
     """What lies between quotes is no separator, wherever a block ends."""
     lines = ['a,"b, c",d', '1,"x, ""y"", z",3', ' , "two', 'lines, here",', '5,6" pipe,7', '"","",""', "", "8,9,10"]
     text = newline.join(lines) + newline
     cells = Cells(io.StringIO(text, newline=""), ",", "t")
     assert cells.names == ["a", "b, c", "d"]
-    while cells.read(size):
-        pass
-    cells.check(5, lambda: io.StringIO(text, newline=""))
-    with pytest.raises(TableError, match="the header names 3 columns"):
-        cells.check(6, lambda: io.StringIO(text, newline=""))
+    monkeypatch.setattr(cells, "_file", Slowly(cells._file, size))
+    given = io.TextIOWrapper(io.BufferedReader(cells), encoding="utf-8", newline="").read()
+    rows = [row for row in csv.reader(io.StringIO(given, newline="")) if row]
+    two = f"two{newline}lines, here"
+    assert rows == [
+        ["1", 'x, "y", z', "3"],
+        [" ", two, ""],
+        ["5", '6" pipe', "7"],
+        ["", "", ""],
+        ["8", "9", "10"],
+    ]
+
+
+class Slowly:
+    """A text file that gives a few letters at a time."""
+
+    def __init__(self, file, size):
+        self.file, self.size = file, size
+
+    def read(self, _):
+        return self.file.read(self.size)
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers"),
+    [
+        (["1", "-2.5", "+3e2", ".5", "7.", None], ".", [1, -2.5, 300, 0.5, 7, np.nan]),
+        (["1,5", "+2", ",5", "1e-3"], ",", [1.5, 2, 0.5, 1e-3]),
+    ],
+)
+def test_numbers_as_people_write_them(cells, decimal, numbers):
+    found = words.parsed(pa.array(cells), decimal)
+    np.testing.assert_array_equal(found.numbers, numbers)
+    assert not len(found.odd)
+
+
+@pytest.mark.parametrize("word", ["1_000", "0x1F", "1,5", "1 000", "12a", "١", "--1", "e5", "."])
+def test_words_that_python_would_take_for_numbers_or_nearly(word):
+    assert words.parsed(pa.array(["1", word]), ".").odd.tolist() == [1]
+
+
+def test_points_are_no_decimals_where_commas_are():
+    assert words.parsed(pa.array(["1,5", "1.234"]), ",").odd.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "decimal"),
+    [
+        ("a;b\n1,5;x\n2;y\n", ";", ","),
+        ("a;b\n1,5;2.5\n", ";", "."),
+        ("a;b\n1;x, y\n", ";", "."),
+        ("a,b\n1,5\n", ",", "."),
+        ('a;b\n"1,5";x\n', ";", ","),
+        ("a b\n1,5 2\n", r"\s+", ","),
+    ],
+)
+def test_decimal_points_are_found(text, separator, decimal):
+    assert delimited.decimal_of(text, separator) == decimal
+
+
+def test_few_words_among_numbers_are_gaps_and_many_are_not():
+    numbers = [str(k) for k in range(100)]
+    assert words.holds_numbers(words.parsed(pa.array([*numbers, "x", "y"]), "."))
+    assert not words.holds_numbers(words.parsed(pa.array([*numbers, "x", "y", "z"]), "."))
+    assert not words.holds_numbers(words.parsed(pa.array(["1", "x"]), "."))
+
+
+def test_files_are_read_in_blocks_of_any_size(tmp_path, monkeypatch):
+    text = "a,b\n" + "".join(f'{k},"row {k}\nand more, of it"\n' for k in range(500))
+    whole = rows_of(tmp_path / "t.csv", text)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "KEPT_BYTES", 0)
+    pd.testing.assert_frame_equal(rows_of(tmp_path / "t.csv", text), whole)
+    with pytest.raises(TableError, match="row 501 has 1 cells"):
+        rows_of(tmp_path / "t.csv", text + "1\n")
+    with pytest.raises(TableError, match="a line of more than 1,000 bytes"):
+        rows_of(tmp_path / "t.csv", text + "1," + "x" * 3000 + "\n")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
@@ -82,7 +156,7 @@ def test_columns_between_blanks(tmp_path, capsys):
     assert pd.concat(list(read.pieces())).to_numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
     path.write_text("a b y\n1 2 3\n4 5\n")
     with pytest.raises(TableError, match="row 2 has 2 cells"):
-        read.sample()
+        files.TableFile(str(path), files.Format(r"\s+")).sample()
 
 
 def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):
@@ -91,7 +165,7 @@ def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):
     path = tmp_path / "t.csv"
     fitted = rows_of(path, text, target="y")
     assert fitted["town"].isna().sum() == 20
-    encoder = Encoder(["x", "town"], ["x"], "y", "classification")
+    encoder = TableEncoder(["x", "town"], "y", "classification", numbers=NumberColumns(["x"]))
     for options in ({"target": "y"}, {}):
         again = pd.concat(list(files.TableFile(str(path), encoder=encoder, **options).pieces()))
         assert again["town"].isna().sum() == 20
@@ -302,6 +376,68 @@ def test_a_page_with_another_checksum(tmp_path):
         rows_of(tmp_path / "t.parquet", bytes(data))
 
 
+# ------------------------------------------------------------------------------------------------- JSON and sheets
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.json", '[{"a": 1, "b ": "x"}, {"a": null, "b ": "y"}, {"b ": null, "a": 2.5}]'),
+        ("t.json", '\ufeff{"a": [1, null, 2.5], "b": ["x", "y", null]}'),
+        ("t.jsonl", '{"a": 1, "b": "x"}\n\n{"b": "y"}\n{"a": 2.5}\n'),
+    ],
+)
+def test_json_tables(tmp_path, name, text):
+    found = rows_of(tmp_path / name, text)
+    assert list(found) == ["a", "b"]
+    np.testing.assert_array_equal(found["a"], [1, np.nan, 2.5])
+    assert found["b"].isna().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        (b"\xff", "cannot be read as JSON"),
+        ("3", "is no table: expected a list of objects"),
+        ("[[1, 2]]", "is no table"),
+        ('{"a": [1], "b": [1, 2]}', "all of one length"),
+        ('[{"a": {"b": 1}}]', "Column 'a' of .* holds a dict in row 1"),
+        ('[{"a": 1, "a ": 2}]', "two columns 'a'"),
+    ],
+)
+def test_json_that_is_no_table(tmp_path, text, sentence):
+    with pytest.raises(TableError, match=sentence):
+        rows_of(tmp_path / "t.json", text)
+
+
+def test_spreadsheets(tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1.5, None, 2], "when": pd.to_datetime(["2020-01-01", "2020-02-03", None]), "b": list("xyz")}
+    )
+    try:
+        frame.to_excel(tmp_path / "t.xlsx", index=False)
+    except ImportError:
+        (tmp_path / "t.xlsx").write_bytes(member({"no": "sheet"}))
+        with pytest.raises(ImportError, match="Reading spreadsheets needs openpyxl: pip install openpyxl"):
+            files.TableFile(str(tmp_path / "t.xlsx")).sample()
+        return
+    found = files.TableFile(str(tmp_path / "t.xlsx")).sample()
+    np.testing.assert_array_equal(found["a"], frame["a"])
+    assert found["when"].tolist()[:2] == frame["when"].tolist()[:2]
+    with pytest.raises(TableError, match="cannot be read as a spreadsheet"):
+        rows_of(tmp_path / "t.xlsx", member({"no": "sheet"}))
+
+
+def test_a_spreadsheet_that_would_fill_memory_is_refused(tmp_path):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(2**28 + 1))
+    with pytest.raises(TableError, match="claims to unpack to far more than it is"):
+        rows_of(tmp_path / "t.xlsx", sink.getvalue())
+
+
 # ---------------------------------------------------------------------------------------------------- the commands
 
 
@@ -379,3 +515,20 @@ def test_the_separator_typed_as_a_tab(tmp_path, table, capsys):
     path = tmp_path / "tabs.csv"
     path.write_text(table.read_text().replace(",", "\t"))
     assert run("fit", path, "--target", "y", "-o", tmp_path / "m", "--quiet", "--separator", "\\t") == 0
+
+
+def test_rows_that_are_torn_are_left_out_where_that_is_asked_for(tmp_path, table, capsys):
+    lines = table.read_text().splitlines()
+    torn = tmp_path / "torn.csv"
+    torn.write_text("\n".join([*lines[:20], "1,2", *lines[20:40], "1,2,3,4,5", *lines[40:]]) + "\n")
+    arguments = ["fit", torn, "--target", "y", "-o", tmp_path / "m.pilae", "--quiet", "--json"]
+    for allowed in ([], ["--skip-bad-rows", 1]):
+        assert run(*arguments, *allowed) == 1
+        assert "--skip-bad-rows how many such rows may be left out" in capsys.readouterr().err
+    assert run(*arguments, "--skip-bad-rows", 2) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["remarks"] == [f"2 rows of {torn} with too many or too few cells are left out."]
+    assert found["rows"] + found["held_out_rows"] == 150
+    assert run("evaluate", tmp_path / "m.pilae", torn, "--skip-bad-rows", 5, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 150
+    assert run(*arguments, "--skip-bad-rows", -1) == 1

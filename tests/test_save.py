@@ -362,6 +362,13 @@ def test_a_file_of_an_earlier_format_says_who_wrote_it(tmp_path):
         pilae.load(path)
 
 
+def test_a_table_that_skrub_encoded_says_what_to_do(tmp_path):
+    path = tmp_path / "m.pilae"
+    path.write_bytes(lzma.decompress((FILES / "table-of-skrub.pilae.xz").read_bytes()))
+    with pytest.raises(pilae.ModelFileError, match=r"holds a 'Encoder', .* or fit the model again with this one"):
+        pilae.load(path)
+
+
 def test_the_header_says_what_a_file_holds(tmp_path):
     path = tmp_path / "m.pilae"
     PILAEClassifier().fit(X, y).save(path)

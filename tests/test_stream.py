@@ -274,6 +274,18 @@ def test_numbers_have_a_running_r2_and_weights_count():
     assert (model.stream_.last <= 0).all()
 
 
+def test_numbers_on_another_scale_are_scored_in_their_own_units():
+    heavy = np.sinh(3 * X[:, 0] / X[:, 0].std())
+    model = PILAERegressor(depth=0, head="ridge", target_scaling="asinh").fit(X[:120], heavy[:120])
+    expected = r2_score(heavy[120:], model.predict(X[120:]), sample_weight=0.5 ** (np.arange(119, -1, -1) / 50))
+    one_by_one = copy.deepcopy(model)
+    model.partial_fit(X[120:], heavy[120:], test_first=50)
+    assert abs(model.stream_score_ - expected) < 1e-8 * max(1.0, abs(expected))
+    for k in range(120, 240):
+        one_by_one.partial_fit(X[k : k + 1], heavy[k : k + 1])
+    close(one_by_one.predict(TEST), model.predict(TEST), **rounding(model))
+
+
 def test_several_labels_are_right_together():
     labels = np.stack([Y == 0, Y > 0], axis=1).astype(int)
     model = PILAEClassifier(**NETWORK).fit(X[:120], labels[:120])

@@ -78,9 +78,8 @@ def draw(path: Path) -> None:
         ax.set(title=name, xlabel="the stream", ylabel="accuracy before learning" if ax is axes[0][0] else "")
     for ax, (name, case) in zip(axes[1], sets.items(), strict=False):
         for model, curve in case["after_each_task"].items():
-            ax.plot(
-                [2, 4, 6, 8, 10], curve, "o-", label=model, color=_colour(model), ls=":" if "first" in model else "-"
-            )
+            style = ":" if "first" in model else "-"
+            ax.plot([2, 4, 6, 8, 10], curve, marker="o", ls=style, label=model, color=_colour(model))
         ax.set(title=SETS[name], xlabel="classes met", ylabel="accuracy on these", ylim=(0, 1))
     for row, used in ((axes[0], len(streams)), (axes[1], len(sets))):
         for ax in row[used:]:

@@ -132,9 +132,18 @@ def gpu() -> str:
         "{name} | {on the card[milliseconds]:.0f} ms | {from NumPy[milliseconds]:.0f} ms | "
         "{on the card[test_accuracy]:.4f}",
     )
+    free = table(
+        "no argument, search included, rows in NumPy | seconds | neurons | test accuracy | leave-one-out",
+        rows(
+            {title: found[f"no argument, {name}"] for name, title in TITLES.items() if f"no argument, {name}" in found}
+        ),
+        "{name} | {seconds:.1f} | {width:,} | {test_accuracy:.4f} | {loo:.4f}",
+    )
     passes = ", ".join(f"{name} at {rate:.0f} GB/s" for name, rate in stream["GB/s by pass"].items())
     single, double = (rates[f"torch.{dtype} product, TFLOP/s"] for dtype in ("float32", "float64"))
     return f"""{shown}
+
+{free}
 
 Streamed from host memory, {stream["rows"]:,} rows of 100 float32 columns: {stream["seconds"]:.1f} s; {passes} \
 (pinned copies: {rates["pinned copy, GB/s"]:.0f} GB/s).

@@ -84,7 +84,10 @@ def originals() -> list[tuple[bytes, Any, np.ndarray]]:
 def of_the_command_line(folder: Path) -> tuple[bytes, Any, np.ndarray]:
     """A network behind a table encoder, as `pilae fit` writes it."""
     iris = load_iris(as_frame=True).frame.rename(columns={"target": "y"})
-    iris["place"] = np.where(np.arange(len(iris)) % 3, "here", "there")
+    numbers = np.arange(len(iris))
+    iris["place"] = np.where(numbers % 3, "here", "there")
+    iris["when"] = [f"2020-01-{number % 28 + 1:02d}" for number in numbers]
+    iris["note"] = [f"flower {number % 50} of {number}" for number in numbers]
     iris.to_csv(folder / "iris.csv", index=False)
     path = folder / "table.pilae"
     said = io.StringIO()

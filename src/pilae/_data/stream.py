@@ -12,7 +12,7 @@ from .._arrays import NUMPY, Array, Space, sender
 from .check import all_finite
 from .rows import Block, Choice, Rows, times_factor, unit_of
 from .sources import Piece, Source, check_piece, check_piece_weight
-from .targets import Encoding, Look, NoTargets, Reading
+from .targets import Encoding, Look, NoTargets, Numbers, Reading
 
 
 @dataclass(eq=False, kw_only=True)
@@ -134,6 +134,15 @@ class Stream(Rows):
             replace(held.take(np.searchsorted(wanted, numbers), *weights), numbers=numbers)
             for numbers, *weights in choices
         ]
+
+
+def on_scale_of(targets: Numbers, rows: Rows) -> Rows:
+    """These rows, whose targets are the user's, with those that a network is fitted to."""
+    if isinstance(rows, Stream):
+        rows.read_as(targets)
+        return rows
+    assert rows.targets is not None
+    return replace(rows, targets=targets.onto(rows.targets))
 
 
 def all_wanted(choices: list[Choice]) -> np.ndarray:

@@ -15,6 +15,7 @@ from .._arrays import Array, as_labels, is_foreign, namespace, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._engine.calibration import Calibration, class_calibration, label_calibration
+from .._engine.curve import Curve
 from .._engine.running import RunningScore
 from .._engine.scores import Scored
 from .check import check_finite, read_array, unmasked
@@ -93,6 +94,13 @@ class Reading:
 
     def check_mass(self, mass: np.ndarray, weight: float) -> None:
         """What the rows of each class weigh after some were taken out. Sums of numbers may be anything."""
+
+    def smeared(self, loo: Scored) -> Self:
+        """With what these leave-one-out results say of the way back from another scale, where there is one."""
+        return self
+
+    def check_shapes(self) -> None:
+        """An error where the parts of targets that were read do not fit together."""
 
 
 class NoTargets(Reading):
@@ -248,6 +256,8 @@ class Numbers(Reading):
 
     n_outputs: int
     flat: bool
+    curve: Curve | None = None
+    """The scale that the network is fitted on, where it is not the user's."""
 
     @classmethod
     def look(cls, piece: Piece, name: str) -> Look:
@@ -260,43 +270,72 @@ class Numbers(Reading):
         return cls(look.n_outputs, look.n_outputs == 1)
 
     def encoded(self, piece: Piece) -> Encoding:
-        return Encoding(targets=np.asarray(piece.target, dtype=np.float64).reshape(piece.n, -1))
+        return Encoding(targets=self.onto(np.asarray(piece.target, dtype=np.float64).reshape(piece.n, -1)))
+
+    def onto(self, targets: np.ndarray) -> np.ndarray:
+        """The user's targets as the network is fitted to them."""
+        return targets if self.curve is None else self.curve.onto(targets)
+
+    def smeared(self, loo: Scored) -> Self:
+        return self if self.curve is None else replace(self, curve=self.curve.smeared(loo))
+
+    def of_users(self, loo: Scored) -> Scored:
+        """Leave-one-out results in the user's units."""
+        return loo if self.curve is None else self.curve.of_users(loo)
+
+    def check_shapes(self) -> None:
+        if self.curve is not None:
+            self.curve.check_shapes(self.n_outputs)
 
     def answer(self, outputs: Array) -> Array:
-        return outputs[:, 0] if self.flat else outputs
+        """The mean of the target."""
+        return self._flat(outputs if self.curve is None else self.curve.mean(outputs))
+
+    def place(self, outputs: Array) -> Array:
+        """The target itself that has these outputs: ends of intervals."""
+        return self._flat(outputs if self.curve is None else self.curve.back(outputs))
+
+    def _flat(self, values: Array) -> Array:
+        return values[:, 0] if self.flat else values
 
     def probabilities(self, outputs: Array, calibration: Calibration) -> Array:
         raise TypeError("numbers have no probabilities")
 
     def judged(self, loo: Scored) -> tuple[np.ndarray, float]:
         """Leave-one-out predictions of the scored rows, and their R2."""
-        return self.answer(loo.outputs), float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
+        loo = self.of_users(loo)
+        return self._flat(loo.outputs), float(r2_score(loo.targets, loo.outputs, sample_weight=loo.chooser))
 
     def merits(self, loo: Scored) -> np.ndarray:
         """What each row adds to R2: minus its squared error, in variances."""
+        loo = self.of_users(loo)
         mean = np.average(loo.targets, weights=loo.chooser, axis=0)
         variance = np.average((loo.targets - mean) ** 2, weights=loo.chooser, axis=0)
         return -np.mean((loo.targets - loo.outputs) ** 2 / np.where(variance > 0, variance, 1.0), axis=1)
 
     def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
         assert seen.targets is not None
-        return score.with_numbers(seen.targets.astype(float), outputs.astype(float), seen.weight)
+        true, said = seen.targets.astype(float), outputs.astype(float)
+        if self.curve is not None:
+            true, said = self.curve.back(true), self.curve.mean(said)
+        return score.with_numbers(true, said, seen.weight)
 
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:
         return float(r2_score(to_numpy(y), to_numpy(predicted), sample_weight=weight))
 
     def original(self, encoding: Encoding) -> Column:
-        return self.answer(encoding.targets)
+        return self._flat(encoding.targets)
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
         if type(y) is np.ndarray and y.dtype == np.float64 and y.size <= FEW_LABELS and 0 < y.ndim < 3:
             columns = y.reshape(len(y), -1)
             if columns.shape == (rows.n, self.n_outputs) and np.abs(columns).max() < TAME_TARGET:  # False of NaN
-                rows.targets = columns
+                rows.targets = self.onto(columns)
                 return self
         targets, encoding = read_numbers(y, rows.n, rows.dtype, name)
-        rows.targets = encoding.targets
+        assert encoding.targets is not None
+        rows.targets = self.onto(encoding.targets)
         return self.met(targets, None)
 
     def met(self, look: Look | Numbers, announced: ArrayLike | None) -> Self:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import Array, dtype_name, expit, namespace, space_of
@@ -16,6 +14,16 @@ from .scores import Scored
 MAPPED_ROWS, MAPPED_CLASSES = 100, 30
 """Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
 so many classes."""
+
+LOWEST, HIGHEST = -3.0, 6.0
+"""Of the logarithm of a temperature."""
+
+FLAT = 1e-12
+"""A log-loss that falls by less than this for one unit of temperature is at its lowest: where classes are divided
+without an error it falls for ever, and only rounding would say how far."""
+
+MOST_STEPS = 100
+"""Of Newton's method: with bisection at hand it needs a few."""
 
 LARGEST_SCORE = 1e30
 """Outputs beyond it are cut to it before they become probabilities: these are 0 or 1, and no sum overflows."""
@@ -73,7 +81,12 @@ def label_calibration(loo: Scored) -> Calibration:
     """One temperature for all labels."""
     z, out, w = loo.targets, loo.outputs, loo.weight / loo.weight.sum()
     margin = (2 * z - 1) * (2 * out - 1)
-    return Calibration(_root(lambda t: float(-w @ np.sum(margin * scipy.special.expit(-t * margin), axis=1))))
+
+    def slope(t: float) -> tuple[float, float]:
+        p = scipy.special.expit(-t * margin)
+        return float(-w @ np.sum(margin * p, axis=1)), float(w @ np.sum(margin**2 * p * (1 - p), axis=1))
+
+    return Calibration(_temperature(slope))
 
 
 def class_calibration(loo: Scored) -> Calibration:
@@ -121,25 +134,45 @@ def _softmax(logits: Array) -> Array:
 
 def log_losses(loo: Scored) -> np.ndarray:
     """Of each scored row, the log-loss of its leave-one-out probabilities at the best temperature."""
-    logits = class_temperature(loo, tolerance=1e-4) * loo.outputs
-    return logsumexp(logits, axis=1) - np.sum(logits * loo.targets, axis=1)
+    logits = class_temperature(loo, tolerance=1e-4) * _below_the_best(loo.outputs)
+    return np.log(np.sum(np.exp(logits), axis=1)) - np.sum(logits * loo.targets, axis=1)
 
 
 def class_temperature(loo: Scored, tolerance: float = 1e-12) -> float:
     """The factor t on the outputs that gives softmax(t s) the lowest log-loss on the leave-one-out outputs."""
-    z, out, w = loo.targets, loo.outputs, loo.weight / loo.weight.sum()
-    return _root(lambda t: float(w @ np.sum((softmax(t * out, axis=1) - z) * out, axis=1)), tolerance)
+    w, s = loo.weight / loo.weight.sum(), _below_the_best(loo.outputs)
+    wanted = float(w @ np.sum(loo.targets * s, axis=1))
+
+    def slope(t: float) -> tuple[float, float]:
+        p = np.exp(t * s)
+        p /= np.sum(p, axis=1, keepdims=True)
+        mean = np.sum(p * s, axis=1)
+        return float(w @ mean) - wanted, float(w @ (np.sum(p * s * s, axis=1) - mean**2))
+
+    return _temperature(slope, tolerance)
 
 
-def _root(slope: Callable[[float], float], tolerance: float = 1e-12) -> float:
+def _below_the_best(outputs: np.ndarray) -> np.ndarray:
+    """Outputs less the largest of their row: probabilities are the same, and no exponential overflows."""
+    return outputs - np.max(outputs, axis=1, keepdims=True)
+
+
+def _temperature(slope: Callable[[float], tuple[float, float]], tolerance: float = 1e-12) -> float:
     """Where the derivative of the log-loss, which is convex in t, changes sign: found to full accuracy, unlike a
-    minimum."""
-    low, high = -3.0, 6.0
-    if slope(float(np.exp(low))) >= 0:
-        return float(np.exp(low))
-    if slope(float(np.exp(high))) <= 0:
-        return float(np.exp(high))
-    return float(np.exp(brentq(lambda log_t: slope(float(np.exp(log_t))), low, high, xtol=tolerance)))
+    minimum. `slope` gives the first and the second derivative; Newton's steps are in log t, and where one leaves the
+    interval that holds the root, or is not half as long as the last, the interval is halved instead."""
+    low, high, u = LOWEST, HIGHEST, 0.5 * (LOWEST + HIGHEST)
+    longest = 0.5 * (HIGHEST - LOWEST)
+    for _ in range(MOST_STEPS):
+        first, second = slope(float(np.exp(u)))
+        low, high = (u, high) if first < -FLAT else (low, u)
+        step = -first / (second * np.exp(u)) if second > 0 else np.inf
+        if not low < u + step < high or abs(step) > longest:
+            step = 0.5 * (low + high) - u
+        u, longest = float(u + step), 0.5 * abs(step)
+        if abs(step) <= tolerance:
+            break
+    return float(np.exp(u))
 
 
 def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:
@@ -151,10 +184,11 @@ def residual_quantiles(loo: Scored, coverage: float) -> np.ndarray:
     n = float(np.sum(loo.weight / np.where(loo.unit > 0, loo.unit, 1.0)))
     level = min(1.0, coverage * (n + 1) / n)
     size = np.abs(loo.targets - loo.outputs)
-    return np.array([_weighted_quantile(column, loo.weight, level) for column in size.T])
+    return np.array([weighted_quantile(column, loo.weight, level) for column in size.T])
 
 
-def _weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+def weighted_quantile(values: np.ndarray, weight: np.ndarray, level: float) -> float:
+    """The smallest of the values that has at least this share of the weight below it or in it."""
     order = np.argsort(values)
     mass = np.cumsum(weight[order]) / weight.sum()
     return float(values[order][min(int(np.searchsorted(mass, level)), len(values) - 1)])

@@ -16,8 +16,6 @@ Anchors, feature scales and lambda are held; means are re-estimated. u_i is one 
 least that (a weight of 3 means three equal rows, and one of them is left out) and the whole row where it has less.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from .._arrays import Array, dtype_name, full_products, matmul, namespace, to_numpy
@@ -32,44 +30,40 @@ FIRST_RIDGE = 1e-2
 def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> list[Scored]:
     """Leave-one-out outputs of the scored rows for each ridge, in one go over them."""
     chosen = [factors.at(r) for r in ridges]
-    outputs: list[list[np.ndarray]] = [[] for _ in ridges]
-    mean = to_numpy(zbar)
-    blocks: list[tuple[np.ndarray, ...]] = []
+    mean, blocks = to_numpy(zbar), []
     for F, Z, w, unit, chooser in batches():
         z, least = to_numpy(Z), LEAST_LEFT[dtype_name(F)]
         with full_products(F):
-            pairs = list(_fits_and_leverages(chosen, F))
-        for out, (fit, h) in zip(outputs, pairs, strict=True):
-            left = (1.0 - unit * (h + 1.0 / factors.weight))[:, None]
-            known = left > least
-            out.append(np.where(known, z - (z - mean - fit) / np.where(known, left, 1.0), mean))
-        blocks.append((z, w, unit, chooser))
-    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
-    return [Scored(np.concatenate(out), *columns) for out in outputs]
+            fits, leverages = _fits_and_leverages(chosen, F)
+        left = 1.0 - unit[:, None] * (leverages + 1.0 / factors.weight)
+        known = (left > least)[:, :, None]
+        residuals = (z - mean)[:, None, :] - fits
+        outputs = np.where(known, z[:, None, :] - residuals / np.where(known, left[:, :, None], 1.0), mean)
+        blocks.append((outputs, z, w, unit, chooser))
+    outputs, *columns = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    return [Scored(outputs[:, k, :].copy(), *columns) for k in range(len(ridges))]  # one stays, not all
 
 
-def _fits_and_leverages(chosen: list[Factor], F: Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(q_i . c, |q_i|^2) of a block of rows for each factor."""
-    xp = namespace(F)
+def _fits_and_leverages(chosen: list[Factor], F: Array) -> tuple[np.ndarray, np.ndarray]:
+    """q_i . c and |q_i|^2 of a block of rows: rows x factors x outputs, rows x factors."""
+    xp, n, m = namespace(F), int(F.shape[0]), int(chosen[0].c.shape[1])
     if chosen[0].V is None:
-        for factor in chosen:
-            q = factor.whiten(F)
-            yield to_numpy(matmul(q, factor.like(F)[1])), to_numpy(xp.sum(q**2, axis=1))
-        return
+        whitened = [(factor, factor.whiten(F)) for factor in chosen]
+        of_each = [(to_numpy(matmul(q, f.like(F)[1])), to_numpy(xp.sum(q**2, axis=1))) for f, q in whitened]
+        fits, leverages = (np.stack(part, axis=1) for part in zip(*of_each, strict=True))
+        return fits, leverages
     inverses = xp.stack([1.0 / factor.root**2 for factor in chosen], axis=1)
     slopes = xp.concat([factor.c / factor.root[:, None] for factor in chosen], axis=1)
     V, inverses, slopes = (xp.astype(x, F.dtype, copy=False) for x in (chosen[0].V, inverses, slopes))
-    leverages, fits = (np.empty((F.shape[0], x.shape[1]), dtype_name(F)) for x in (inverses, slopes))
+    leverages, fits = (np.empty((n, int(x.shape[1])), dtype_name(F)) for x in (inverses, slopes))
 
     def rows(part: slice) -> None:
         R = F[part, :] @ V  # one rotation serves all ridges: q = R / root
         leverages[part], fits[part] = to_numpy(R**2 @ inverses), to_numpy(R @ slopes)
 
     columns = V.shape[1] + inverses.shape[1] + slopes.shape[1]
-    in_parts(rows, len(fits), 2.0 * F.shape[0] * F.shape[1] * columns * isinstance(F, np.ndarray))
-    m = fits.shape[1] // len(chosen)
-    for k in range(len(chosen)):
-        yield fits[:, k * m : (k + 1) * m], leverages[:, k]
+    in_parts(rows, n, 2.0 * n * F.shape[1] * columns * isinstance(F, np.ndarray))
+    return fits.reshape(n, len(chosen), m), leverages
 
 
 def ridge_grid(smallest: float) -> list[float]:

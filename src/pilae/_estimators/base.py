@@ -20,10 +20,10 @@ from .._data.check import Columns
 from .._data.dask import dask_score, is_dask
 from .._data.opening import Question, answers
 from .._data.rows import Rows
-from .._data.sources import Source
+from .._data.sources import Column, Source
 from .._data.targets import Encoding, Targets
 from .._network.structure import WidthRule
-from .._search.fit import fit_network
+from .._search.fit import Result, fit_network
 from .._search.spec import HeadSpec, Spec
 from ..export import OnnxMixin
 from ..save import SaveMixin
@@ -144,7 +144,7 @@ class BasePILAE(
         # only a head that is an estimator of its own reads targets as they came
         y = None if spec.head.linear or encoding is None else targets.original(encoding)
         try:
-            result = fit_network(spec, rows, y, fit_params, targets.merits)
+            result, targets = self._network_for(spec, rows, y, fit_params, targets)
         finally:
             rows.progress.close()
         seconds = time.perf_counter() - start
@@ -161,6 +161,12 @@ class BasePILAE(
         fitted = fitted.judged()
         rows.progress.end()
         return fitted
+
+    def _network_for(
+        self, spec: Spec, rows: Rows, y: Column, fit_params: dict, targets: Targets
+    ) -> tuple[Result, Targets]:
+        """The network, and what its outputs mean."""
+        return fit_network(spec, rows, y, fit_params, targets.merits), targets
 
     # ----------------------------------------------------------------------------------------- predicting
 

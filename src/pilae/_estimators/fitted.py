@@ -147,6 +147,7 @@ class FittedModel(FittedNetwork):
     def check(self) -> None:
         """An error where the parts of a model that was read do not fit together."""
         self.head.check_shapes(self.network.check_shapes(self.columns.count), self.targets.n_outputs)
+        self.targets.check_shapes()
         kinds = (self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore), (self.window, Window)
         for part, kind in kinds:
             if part is not None and not isinstance(part, kind):

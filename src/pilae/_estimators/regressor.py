@@ -13,9 +13,14 @@ from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._data.check import check_X, tamed_weight
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
-from .._data.rows import unit_of
-from .._data.targets import Numbers, read_numbers
+from .._data.rows import Rows, unit_of
+from .._data.sources import Column
+from .._data.stream import on_scale_of
+from .._data.targets import Numbers, Targets, read_numbers
 from .._engine.calibration import residual_quantiles
+from .._engine.curve import curve_for, curve_is_better
+from .._search.fit import Result, fit_network
+from .._search.spec import Spec
 from . import parameters
 from .arrival import Arrival
 from .base import BasePILAE
@@ -66,6 +71,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         "robust": rows far from what the others say get less weight, or none (Tukey's bisquare of the length of their
         leave-one-out residual in the output where it is largest, over a few fits). For targets of which up to a fifth
         are grossly wrong; takes as many times as long. `loo_score_` and intervals are then about rows that count.
+    target_scaling : {"auto", "none", "asinh"}, default="auto"
+        The scale that targets are fitted on. "asinh" is linear in the middle and logarithmic in the tails, for targets
+        of which single ones are many times as large as most; predictions are means in the units of `y` (smearing by
+        leave-one-out residuals). "auto": where residuals have heavy tails both are tried, and the one with the lower
+        squared leave-one-out error in the units of `y` stays.
     fit_rows, device, dtype, block_rows, keep_statistics, random_state, verbose
         As in `PILAEClassifier`.
 
@@ -74,6 +84,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     loo_score_ : float
         Leave-one-out R2 (mean over outputs) on at most 10,000 rows, less the luck of having been chosen by it. The
         others, `feature_importances_` among them, are those of `PILAEClassifier`.
+    target_scaling_ : {"none", "asinh"}
     row_weights_ : ndarray of shape (n_samples,)
         What loss="robust" gave each row, from 0 to 1.
 
@@ -88,7 +99,10 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     """
 
     _heads = ("shln", "ridge")
-    _rules: ClassVar[parameters.Rules] = {"loss": parameters.choice("squared", "robust")}
+    _rules: ClassVar[parameters.Rules] = {
+        "loss": parameters.choice("squared", "robust"),
+        "target_scaling": parameters.choice("auto", "none", "asinh"),
+    }
 
     row_weights_ = attribute("row_weights")
 
@@ -106,6 +120,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         ridge="auto",
         input_scaling="auto",
         loss="squared",
+        target_scaling="auto",
         fit_rows=None,
         device=None,
         dtype=None,
@@ -179,6 +194,34 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
                     break
         return weights
 
+    def _network_for(
+        self, spec: Spec, rows: Rows, y: Column, fit_params: dict, targets: Targets
+    ) -> tuple[Result, Targets]:
+        """On the user's scale, and where tails are heavy on another one too: the better stays."""
+        plain, asked = super()._network_for(spec, rows, y, fit_params, targets)[0], self.target_scaling
+        # weights of a robust fit have dealt with the tails; what is given is not searched for
+        leave = asked == "none" or (asked == "auto" and (self.loss == "robust" or not spec.searching))
+        if leave or plain.judging is None:
+            return plain, targets
+        assert isinstance(targets, Numbers)
+        curve = curve_for(plain.judging, always=asked == "asinh")
+        if curve is None:
+            return plain, targets
+        curved = replace(targets, curve=curve)
+        other = fit_network(spec, on_scale_of(curved, rows), y, fit_params, curved.merits)
+        curved = curved.smeared(other.head.residuals())
+        assert other.judging is not None
+        scale = np.maximum(np.std(plain.judging.targets, axis=0), np.finfo(float).tiny)
+        if asked == "asinh" or curve_is_better(plain.judging, curved.of_users(other.judging), scale):
+            return other, curved
+        return plain, targets
+
+    @property
+    def target_scaling_(self) -> str:
+        """The scale that targets were fitted on."""
+        targets = self._read().targets
+        return "none" if not isinstance(targets, Numbers) or targets.curve is None else "asinh"
+
     def partial_fit(
         self,
         X,
@@ -226,7 +269,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         return self._ask("predict", X)
 
     def predict_interval(self, X, coverage: float = 0.9) -> Array:
-        """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows.
+        """Intervals that hold about `coverage` of new targets: prediction plus or minus one width for all rows, on the
+        scale that targets were fitted on (`target_scaling_`).
 
         The width is the quantile of the absolute leave-one-out residuals (the jackknife). Coverage is approximate: it
         is an average over rows like the training rows, not a promise for each row.
@@ -245,14 +289,15 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"'coverage' must be a number between 0 and 1. Got {coverage!r} instead.")
         fitted.ready()
-        head, network = fitted.head.linear("predict_interval"), fitted.network
+        head, network, targets = fitted.head.linear("predict_interval"), fitted.network, fitted.targets
+        assert isinstance(targets, Numbers)
         half = residual_quantiles(loo, coverage)
 
         def ends(rows: Array) -> Array:
             centre = head.outputs(network(rows))
             space = space_of(centre)
             width = space.asarray(half, dtype_name(centre))
-            return fitted.targets.answer(space.xp.stack([centre - width, centre + width], axis=-1))
+            return space.xp.stack([targets.place(centre + sign * width) for sign in (-1.0, 1.0)], axis=-1)
 
         question = Question(ends, head.width, "predict_interval", (coverage,))
         return answers(self, network, fitted.columns, X, question)

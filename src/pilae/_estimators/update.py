@@ -186,7 +186,7 @@ def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -
     with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
         loo = score_output(head, features_of(fitted.network, head.hidden), scored)
     output = replace(head.output, loo=loo, scored_rows=scored.numbers)
-    return replace(fitted, head=LinearHead(head.hidden, output)).judged()
+    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged()
 
 
 # ------------------------------------------------------------------------------------------------------- inside
@@ -291,6 +291,9 @@ def network_hash(fitted: FittedModel, method: str) -> str:
             if name != "scaling":
                 put(value)
     put(float(head.output.ridge))
+    curve = getattr(fitted.targets, "curve", None)
+    for value in () if curve is None else (curve.middle, curve.spread):
+        put(value)
     return digest.hexdigest()
 
 

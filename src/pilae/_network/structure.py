@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, Space, to_numpy
+from .._arrays import NUMPY, Array, Space, to_numpy
 from .._base.scalars import is_integer
 from .._base.warn import warn
 
@@ -26,6 +26,8 @@ HEAD_WIDTH_LIMIT = 5000
 
 GPU_WIDTH_LIMIT = 30_000
 """The same on a GPU, where a fit of so many takes seconds."""
+
+ROWS_A_NEURON, GPU_ROWS_A_NEURON = 15, 4
 
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 """How far distinct rows are counted exactly; beyond, their number is estimated."""
@@ -123,14 +125,15 @@ def width_limit(space: Space) -> int:
     return GPU_WIDTH_LIMIT if space.is_cuda else HEAD_WIDTH_LIMIT
 
 
-def widest_head(distinct_rows: float, limit: int = HEAD_WIDTH_LIMIT) -> int:
-    """The widest head that SHLN(width="auto") considers.
+def widest_head(distinct_rows: float, space: Space = NUMPY) -> int:
+    """The widest head that SHLN(width="auto") considers on so many rows.
 
     Half the distinct rows, of fewer than 700 only a third (rows that are neurons choose nothing, and some must), and
-    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, at most `limit`.
+    no more than a fit in seconds allows: 1,000 neurons and one for every 15 rows, on a card for every 4.
     """
     share = min(max(distinct_rows / 3, distinct_rows - 350), distinct_rows / 2)
-    return max(1, int(min(share, 1000 + distinct_rows / 15, limit)))
+    affordable = 1000 + distinct_rows / (GPU_ROWS_A_NEURON if space.is_cuda else ROWS_A_NEURON)
+    return max(1, int(min(share, affordable, width_limit(space))))
 
 
 def formula_width(rank: int, n_rows: int, available: int) -> int:

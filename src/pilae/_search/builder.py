@@ -14,13 +14,14 @@ from .._data.rows import Rows
 from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
+from .._engine.scores import Scored
 from .._network.fit_output import HeadInput, OutputSpec, fit_output
 from .._network.growth import Grower, Scalings, input_gram, primal_gram
 from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
 from .._network.metric import NO_SHAPE, Shape
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
-from .._network.structure import Plan, formula_width, widest_head, width_limit
+from .._network.structure import Plan, formula_width, widest_head
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
 
@@ -137,9 +138,7 @@ class Builder:
             rank, n_rows = input_gram(self.survey, self.rows, None).rank, self.survey.distinct
             width = formula_width(rank, n_rows, available)
         else:
-            width = head.width or max(
-                1, min(widest_head(self.survey.distinct, width_limit(self.rows.space)), available)
-            )
+            width = head.width or max(1, min(widest_head(self.survey.distinct, self.rows.space), available))
         if width > available:  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
         return self.linear(grower, plan, width, near, shape)
@@ -173,6 +172,17 @@ class Builder:
         """Of scored rows and anchors: a row that is a neuron is one by value, equal rows with other targets too."""
         seed = self.spec.seed
         return row_keys(self.survey.scored.whole().X, seed), row_keys(self.survey.anchors, seed)
+
+    def judging(self, head: LinearHead) -> Scored:
+        """Results of the rows that judge."""
+        loo, at = head.residuals(), self.judges
+        return loo if len(at) != len(loo.weight) else Scored(*(column[at] for column in loo))  # or only they are there
+
+    @property
+    def judges(self) -> np.ndarray:
+        """Which scored rows judge: those of the half that did not shape, whatever a head is."""
+        keys, _ = self.keys
+        return np.ones(len(keys), bool) if self.halves is None else ~self.halves.has(keys)
 
     def input(self, grower: Grower, plan: Plan) -> NeuronInput:
         """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only

@@ -17,14 +17,15 @@ FIRST_ROUND = Round(rows=2000, scored=600, width=160)
 MIDDLE_ROUND = Round(rows=4000, scored=900, width=400)
 """The best few again."""
 
-LAST_ROUND = Round(rows=15_000, scored=1500, width=2000)
+LAST_ROUND = Round(rows=15_000, scored=3000, width=2000)
 """The best of these, wider still: narrow layers favour depth and plain columns."""
 
 FEW_COLUMNS = 100
 """Tables of more columns begin with the middle round."""
 
-WIDER = 1.4
-"""A round is held if it is wider than the one before by this factor."""
+WIDER, MUCH_WIDER = 1.4, 2.0
+"""A last round is held if it is wider than the one before by this factor; one between the first and the last, if the
+last is wider than that by the second."""
 
 HOPELESS = 2.0
 """A candidate that is worse than the best by so many standard errors on one half of few rows is not asked on the
@@ -50,11 +51,10 @@ def size_of_last_round(distinct: int) -> Round:
 
 def rounds_for(distinct: int, columns: int) -> list[Round]:
     """The first round, and those after it that are wide enough to tell more. Few neurons say little of many columns."""
-    rounds = [FIRST_ROUND if columns <= FEW_COLUMNS else MIDDLE_ROUND]
-    for size in (MIDDLE_ROUND, size_of_last_round(distinct)):
-        if min(size.width, distinct // 3) > WIDER * rounds[-1].width:
-            rounds.append(size)
-    return rounds
+    first, last = FIRST_ROUND if columns <= FEW_COLUMNS else MIDDLE_ROUND, size_of_last_round(distinct)
+    widest = min(last.width, distinct // 3)
+    between = [MIDDLE_ROUND] if first is FIRST_ROUND and widest > MUCH_WIDER * MIDDLE_ROUND.width else []
+    return [first, *between, *([last] if widest > WIDER * first.width else [])]
 
 
 class Candidates(Search[Plan]):
@@ -87,7 +87,8 @@ class Candidates(Search[Plan]):
         return self.trials[0]
 
     def judge(self, plan: Plan, near: float | None) -> Judged | None:
-        shln, errors, scores = plan.head == "shln", [], []
+        shln, errors, scores, losses = plan.head == "shln", [], [], []
+        near = self._ridge_of_relatives(plan) if near is None else near
         for trial in self.trials:
             if shln and self.free and not measured(plan):
                 # with more than n/3 degrees of freedom every anchor fires on itself alone
@@ -101,21 +102,27 @@ class Candidates(Search[Plan]):
                 return None
             errors.append(_error_on_anchors(head.residuals(), trial.scale, trial.mean))
             scores.append(trial.judging(head))
+            losses.append(row_losses(scores[-1], trial.scale, self.classes))
             near = head.output.ridge
-            if len(scores) < len(self.trials) and self._hopeless(scores[0]):
+            if len(scores) < len(self.trials) and self._hopeless(scores[0], losses[0]):
                 break
         on_anchors, of_mean = (float(np.mean(each)) for each in zip(*errors, strict=True))
         about = plan._asdict() if shln else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
         about |= {"rows": self.trial.rows.n, "error_on_anchors": on_anchors}
         brittle = self.free and shln and not measured(plan) and on_anchors > max(of_mean, self.trial.spread)
         hopeless = len(scores) < len(self.trials)
-        return Judged(scores, head.output, self.trial.scale, self.classes, about, brittle, hopeless)
+        return Judged(scores, losses, head.output, self.trial.scale, about, brittle, hopeless)
 
-    def _hopeless(self, first: Scored) -> bool:
+    def _ridge_of_relatives(self, plan: Plan) -> float | None:
+        """The output ridge of the last candidate like this one, to begin with."""
+        like = (row for row in reversed(self.table) if family(row["plan"]) == family(plan))
+        return next((row["ridge"] for row in like if row["plan"].direct == plan.direct), None)
+
+    def _hopeless(self, first: Scored, losses: np.ndarray) -> bool:
         """Whether the first part of the rows says that it cannot win on all."""
         if self.best is None:
             return False
-        more = row_losses(first, self.trial.scale, self.classes) - self.best[1][: len(first.weight)]
+        more = losses - self.best[1][: len(losses)]
         return float(np.average(more, weights=first.chooser)) > HOPELESS * first.standard_error(more)
 
     def in_words(self, plan: Plan) -> str:

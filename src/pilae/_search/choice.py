@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .._data.halves import FEW_ROWS
 from .._engine.pieces import Pieces
-from .._network.metric import NO_SHAPE, Shape
+from .._network.metric import FULL_COLUMNS, NO_SHAPE, Shape
 from .._network.radial import KERNELS
 from .._network.structure import Plan, scaling_rule
 from .candidates import Candidates, Row, best_of, measured, plan_of
@@ -44,11 +44,11 @@ ACTIVATIONS_TRIED = ("relu", "relu2", "sigmoid")
 LENGTHS = (0.3, 1.0, 3.0, 10.0)
 """Of radial neurons, in median distances: the first tried is the second."""
 
-POWERS = (0.5, 1.0)
-"""Of a metric."""
-
 MOST_ROUNDS = 4
 """Of learning a metric."""
+
+WORTH_A_ROUND = 0.99
+"""Another round of learning a metric is tried if the last one brought the loss down to this share."""
 
 WORTH_SHAPING = 2.0
 """A family of neurons gets a metric from the labels if its loss is within this factor of the lowest so far."""
@@ -170,7 +170,7 @@ class NetworkSearch(Candidates):
             loss = min(map(loss_of, shaped))
             for rounds in range(1, MOST_ROUNDS + 1):
                 before, loss = loss, self.loss(plan._replace(rounds=rounds))
-                if rounds > 1 and not loss < before:
+                if rounds > 1 and not loss < WORTH_A_ROUND * before:
                     break
 
     def _shape_winner(self) -> None:
@@ -241,7 +241,7 @@ class NetworkSearch(Candidates):
         if not self.near(self.radial(), WORTH_REFINING):
             return
         best = best_of(self.radial())
-        for direct in options(head.direct, (False, True)):
+        for direct in options(head.direct, self._links(best)):
             self.loss(best._replace(direct=direct))
 
     def _shaped(self) -> None:
@@ -257,13 +257,16 @@ class NetworkSearch(Candidates):
                 self._more_rounds(best_of(whole)._replace(rounds=1, diagonal=diagonal))
 
     def _metrics(self, plan: Plan) -> None:
-        """Full and diagonal, of either power, then more rounds of the best. Of few rows, whose choice is noise, two."""
-        diagonals = (True,) if self.spec.head.metric == "diagonal" else (False, True)
-        kinds = [(d, p) for d in diagonals for p in POWERS]
-        if self.whole.survey.distinct < FEW_ROWS and len(diagonals) > 1:
-            kinds = [(False, 0.5), (True, 1.0)]
-        tried = [plan._replace(rounds=1, diagonal=d, power=p) for d, p in kinds]
-        self._more_rounds(min(tried, key=self.loss))
+        """Full and diagonal, each with the power that suits it most often, the better one with the other power too;
+        then more rounds of the best. Of few rows, whose choice is noise, two."""
+        columns = self.trial.input(self.trial.grown(plan.input_scaling, plan.depth), plan).columns
+        only_diagonal = self.spec.head.metric == "diagonal" or columns > FULL_COLUMNS
+        of_diagonal = 1.0 if plan.neurons == "radial" else 0.5
+        kinds = ((True, of_diagonal),) if only_diagonal else ((False, 0.5), (True, of_diagonal))
+        best = min((plan._replace(rounds=1, diagonal=d, power=p) for d, p in kinds), key=self.loss)
+        if only_diagonal or self.whole.survey.distinct >= FEW_ROWS:
+            best = min(best, best._replace(power=1.5 - best.power), key=self.loss)
+        self._more_rounds(best)
 
     def _more_rounds(self, plan: Plan) -> None:
         """As long as that helps."""
@@ -271,16 +274,18 @@ class NetworkSearch(Candidates):
         while plan.rounds < MOST_ROUNDS:
             plan = plan._replace(rounds=plan.rounds + 1)
             before, loss = loss, self.loss(plan)
-            if not loss < before:
+            if not loss < WORTH_A_ROUND * before:
                 break
 
     def _lengths(self, plan: Plan) -> None:
-        """From the plan's own length to its neighbours, as long as that helps."""
-        k, best = -1, LENGTHS.index(plan.length or 1.0)
-        while best != k:
-            k = best
-            near = range(max(k - 1, 0), min(k + 2, len(LENGTHS)))
-            best = min(near, key=lambda place: self.loss(plan._replace(length=LENGTHS[place])))
+        """From the plan's own length to longer ones as long as that helps; if it does not, to shorter ones."""
+        start, lowest, longer = LENGTHS.index(plan.length or 1.0), self.loss(plan), False
+        for way in (LENGTHS[start + 1 :], LENGTHS[:start][::-1]):
+            for length in () if longer else way:
+                loss = self.loss(plan._replace(length=length))
+                if not loss < lowest:
+                    break
+                lowest, longer = loss, True
 
     def _activations(self) -> None:
         """Other activations of the best hidden layer on the input."""
@@ -299,9 +304,12 @@ class NetworkSearch(Candidates):
         else:
             self._vary(depth, "skip", options(self.spec.skip, (False, True)))
             self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
-        features = self.trial.grown(best_of(self.directed(depth)).input_scaling, depth).features_width
-        wide = features > 3 * self.trial.width  # so many links are no hidden layer's work
-        self._vary(depth, "direct", options(self.spec.head.direct, (False,) if wide else (False, True)))
+        self._vary(depth, "direct", options(self.spec.head.direct, self._links(best_of(self.directed(depth)))))
+
+    def _links(self, plan: Plan) -> tuple[bool, ...]:
+        """Whether to try direct links: so many columns are no hidden layer's work."""
+        wide = self.trial.grown(plan.input_scaling, plan.depth).features_width > 3 * self.trial.width
+        return (False,) if wide else (False, True)
 
     def _vary(self, depth: int, name: str, values: tuple) -> None:
         for value in values:

@@ -44,6 +44,8 @@ class Result(NamedTuple):
     """Of the columns."""
     optimism: float
     """What of its score is the luck of having been chosen."""
+    judging: Scored | None
+    """Leave-one-out results of the rows that judge, the same whatever was chosen."""
 
 
 def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, merits: Merits | None = None) -> Result:
@@ -83,10 +85,11 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
         plan = choice.plan
     rows.passes = grower.passes
     network = builder.network(grower, plan)
-    moved = None
+    moved = judging = None
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
-    return Result(network, head, choice.table, halves if plan.rounds else None, moved, choice.optimism)
+        judging = builder.judging(head)
+    return Result(network, head, choice.table, halves if plan.rounds else None, moved, choice.optimism, judging)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

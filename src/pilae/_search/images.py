@@ -154,8 +154,9 @@ class ImageSearch(Search[ImagePlan]):
         head_input = HeadInput(rows, rows, FeatureCache(Network(space, rows.dtype)), rows.d)
         head = fit_output(head_input, None, np.zeros(rows.n, bool), OutputSpec("auto", self.scale))
         about = plan._asdict() | {"rows": rows.n, "filters": filters}
+        scores = head.residuals()
         # classes are compared by squared errors, too, as they always were
-        return Judged([head.residuals()], head.output, self.scale, False, about)
+        return Judged([scores], [scores.row_errors(self.scale)], head.output, self.scale, about)
 
     def in_words(self, plan: ImagePlan) -> str:
         return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())

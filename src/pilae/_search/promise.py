@@ -15,7 +15,6 @@ import numpy as np
 from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import FEW_ROWS
-from .._engine.scores import Scored
 from .._network.growth import Grower
 from .._network.head import LinearHead
 from .._network.structure import Plan
@@ -92,15 +91,8 @@ def kept(
     return best.choice._replace(table=table, optimism=choice.optimism), best.grower, best.head
 
 
-def _judging(builder: Builder) -> np.ndarray:
-    """Which scored rows judge: those of the half that did not shape, whatever this head is."""
-    keys, _ = builder.keys
-    return np.ones(len(keys), bool) if builder.halves is None else ~builder.halves.has(keys)
-
-
 def _judged(builder: Builder, choice: Choice, grower: Grower, head: LinearHead) -> Whole:
-    at = _judging(builder)
-    scores = Scored(*(column[at] for column in head.residuals()))
+    scores = builder.judging(head)
     scores = scores._replace(chooser=scores.weight)
     errors = scores.row_errors(builder.scale)
     return Whole(choice, grower, head, scores.squared_error(builder.scale), scores.standard_error(errors))
@@ -120,9 +112,9 @@ def _note(table: list[Row], tried: list[Whole], best: Whole, n: int) -> None:
 
 def _forget_shaping(builder: Builder, head: LinearHead) -> None:
     """Of a head that took the place of another: rows that shaped it are not scored."""
-    at, output = _judging(builder), head.output
-    output.loo = Scored(*(column[at] for column in head.residuals()))
-    output.scored_rows = None if output.scored_rows is None else output.scored_rows[at]
+    output, judges = head.output, builder.judges
+    output.loo = builder.judging(head)
+    output.scored_rows = None if output.scored_rows is None else output.scored_rows[judges]
 
 
 def _broken(builder: Builder, whole: Whole, chosen: Row, table: list[Row]) -> bool:

@@ -31,11 +31,10 @@ class Judged(NamedTuple):
 
     scores: list[Scored]
     """Leave-one-out results, one part of the rows after another: the same rows for all candidates of a round."""
+    losses: list[np.ndarray]
+    """Of these rows, as candidates are compared."""
     output: Output
     scale: np.ndarray
-    classes: bool
-    """Whether these are classes, which are compared by log-loss: the squared error of a 0/1 target also counts how near
-    an output comes to 1 where the class is beyond doubt."""
     about: dict[str, Any]
     brittle: bool = False
     hopeless: bool = False
@@ -78,7 +77,7 @@ class Search(Generic[P]):
         error = scores.squared_error(judged.scale)
         if not math.isfinite(error):
             return math.inf
-        losses = np.concatenate([row_losses(part, judged.scale, judged.classes) for part in judged.scores])
+        losses = np.concatenate(judged.losses)
         loss = float(np.average(losses, weights=scores.chooser))
         self.table.append(
             {
@@ -150,6 +149,8 @@ class Search(Generic[P]):
 
 
 def row_losses(scores: Scored, scale: np.ndarray, classes: bool) -> np.ndarray:
+    """Of classes the log-loss: the squared error of a 0/1 target also counts how near an output comes to 1 where the
+    class is beyond doubt."""
     return log_losses(scores) if classes else scores.row_errors(scale)
 
 

@@ -1,18 +1,16 @@
-"""Mixed columns as rows of numbers: text, dates, categories and gaps through skrub; and what a target asks for."""
+"""Mixed columns as rows of numbers: numbers, categories, dates, text and gaps; and what a target asks for."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
 
-from .._base.extras import extra
 from .._base.saveable import saveable
+from .columns import CategoryColumn, DateColumn, Kind, NumberColumns, kind_of
 from .errors import check_names, listed, reason, shortened
-from .frames import Column, Frame, has_zones, is_numeric, is_whole, task_of
+from .frames import Column, Frame, is_numeric, is_whole, task_of
+from .text import TextColumn
 
 SAMPLE_ROWS = 100_000
 """Rows that column types and the encoder are found on."""
@@ -23,27 +21,25 @@ EXACT_NUMBERS = 5_000_000
 
 @saveable
 @dataclass(repr=False, eq=False)
-class Encoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, BaseEstimator):
     """From the columns of a table to float numbers, and what its target means. Fitted by `fitted` alone; a
     scikit-learn transformer for the pipeline that `pilae.load` returns."""
 
     columns: list[str] = field(default_factory=list)
-    numeric: list[str] = field(default_factory=list)
     target: str = ""
     task: str = ""
     dtype: str = "float64"
-    pipeline: Pipeline = None
     whole_target: bool = False
     """Whether classes are whole numbers."""
-    zoned: list[str] = field(default_factory=list)
-    """Columns of times with their zones."""
     missing: list[int] = field(default_factory=list)
     """How many gaps the sample has in each column."""
+    numbers: NumberColumns = field(default_factory=NumberColumns)
+    others: list[Kind] = field(default_factory=list)
+    gap_words: dict[str, list[str]] = field(default_factory=dict)
+    """Words that are gaps in a column of numbers."""
 
     @classmethod
-    def fitted(
-        cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None, seed: int = 0
-    ) -> Self:
+    def fitted(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
         """An encoder for a table that looks like the sample."""
         names = columns or [name for name in sample.columns if name != target]
         _check_columns(sample, names, target)
@@ -51,42 +47,68 @@ class Encoder(TransformerMixin, BaseEstimator):
         if not len(sample):
             raise ValueError(f"No row has a target in column {target!r}, those held out aside.")
         task = _checked_task(sample[target], task)
-        numeric = [name for name in names if is_numeric(sample[name])]
         exact = (rows or SAMPLE_ROWS + 1) * len(names) <= EXACT_NUMBERS
-        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        steps = [imputer] if len(numeric) == len(names) else [_vectorizer(seed), imputer]
-        encoder = cls(list(names), numeric, target, task, "float64" if exact else "float32", make_pipeline(*steps))
+        encoder = cls(list(names), target, task, "float64" if exact else "float32")
         encoder.whole_target = task == "classification" and is_whole(sample[target])
-        encoder.zoned = [name for name in names if has_zones(sample[name])]
         encoder.missing = sample[names].isna().sum().tolist()
-        encoder.pipeline.fit(encoder._pipeline_input(sample))
+        encoder.numbers.names = [name for name in names if is_numeric(sample[name])]
+        encoder.numbers = NumberColumns.fitted(encoder.numeric, encoder._numbers_of(sample))
+        kinds = [kind_of(as_words(sample[name])) for name in names if name not in set(encoder.numeric)]
+        encoder.others = [kind for kind in kinds if kind is not None]
         return encoder
+
+    @property
+    def numeric(self) -> list[str]:
+        """Columns of numbers."""
+        return self.numbers.names
+
+    def kinds(self) -> list[str]:
+        """What each column became, in words."""
+        others = {kind.name: kind.words for kind in self.others}
+        numeric = set(self.numeric)
+        return ["numbers" if name in numeric else others.get(name, "nothing: no value") for name in self.columns]
 
     def _check_loaded(self) -> None:
         """Raises if what was read from a file is no encoder."""
-        if not all(_is_list_of(names, str) for names in (self.columns, self.numeric, self.zoned)):
+        if not _is_list_of(self.columns, str) or not isinstance(self.target, str):
             raise TypeError("names of columns are text")
-        if not {*self.numeric, *self.zoned} <= {*self.columns} or not isinstance(self.target, str):
-            raise ValueError("columns that are not there")
         if self.dtype not in ("float32", "float64") or self.task not in ("classification", "regression"):
             raise ValueError("no such dtype or task")
-        if not isinstance(self.pipeline, Pipeline) or not isinstance(self.whole_target, bool):
-            raise TypeError("no pipeline")
-        if not _is_list_of(self.missing, int):
+        if not isinstance(self.whole_target, bool) or not _is_list_of(self.missing, int):
             raise TypeError("numbers of gaps are whole")
+        if not isinstance(self.numbers, NumberColumns) or not _is_list_of(
+            self.others, (CategoryColumn, DateColumn, TextColumn)
+        ):
+            raise TypeError("no columns")
+        if not isinstance(self.gap_words, dict) or not all(
+            _is_list_of(words, str) for words in self.gap_words.values()
+        ):
+            raise TypeError("words that are gaps are text")
+        self.numbers._check_loaded()
+        for kind in self.others:
+            kind._check_loaded()
+        named = {*self.numeric, *(kind.name for kind in self.others)}
+        if not named <= {*self.columns} or not {*self.gap_words} <= {*self.numeric}:
+            raise ValueError("columns that are not there")
 
-    def typed(self, frame: Frame) -> Frame:
-        """The columns, numbers as float64 and everything else as text."""
-        import pandas as pd
-
+    def _check_has_columns(self, frame: Frame) -> None:
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
-            raise ValueError(f"The table lacks the column {shortened(missing[0])} that the model was fitted with.")
-        numbers, numeric = self._as_numbers(frame), set(self.numeric)
-        words = {name: self._as_words(frame[name]) for name in self.columns if name not in numeric}
-        return pd.concat([numbers, pd.DataFrame(words, index=frame.index)], axis=1)[self.columns] if words else numbers
+            which = f"the column {shortened(missing[0])}" if len(missing) == 1 else f"the columns {listed(missing)}"
+            raise ValueError(f"The table lacks {which} that the model was fitted with.")
+
+    def _numbers_of(self, frame: Frame) -> Frame:
+        """The columns of numbers, as such."""
+        numbers = self._as_numbers(frame)
+        endless = np.isinf(numbers.to_numpy()).any(axis=0)
+        if endless.any():
+            name = self.numeric[int(np.argmax(endless))]
+            raise ValueError(f"Column {shortened(name)} holds infinity: replace it by a number, or leave it empty.")
+        return numbers
 
     def _as_numbers(self, frame: Frame) -> Frame:
+        odd = {name: words for name, words in self.gap_words.items() if not is_numeric(frame[name])}
+        frame = frame.assign(**{name: frame[name].mask(frame[name].isin(words)) for name, words in odd.items()})
         try:
             return frame[self.numeric].astype("float64")
         except (ValueError, TypeError):
@@ -99,36 +121,23 @@ class Encoder(TransformerMixin, BaseEstimator):
                     ) from error
             raise
 
-    def _as_words(self, column: Column) -> Column:
-        import pandas as pd
-
-        if column.name in self.zoned:
-            return pd.to_datetime(column, utc=True, errors="coerce").dt.tz_localize(None)
-        if column.dtype.kind == "M":  # a date
-            return column
-        words = [None if gap else str(value) for value, gap in zip(column.astype("object"), column.isna(), strict=True)]
-        return pd.Series(words, index=column.index, dtype="object")
-
     def fit(self, X: Frame, y: object = None) -> Self:
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self.pipeline is not None
+        return bool(self.columns)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """A name for each column of numbers that `transform` gives."""
+        names = self.numbers.outputs + [name for kind in self.others for name in kind.outputs]
+        return np.array(names, dtype=object)
 
     def transform(self, frame: Frame) -> np.ndarray:
         """The numbers that the network takes."""
-        with warnings.catch_warnings():  # a category that was not in the sample, or is missing: it counts as none
-            warnings.filterwarnings("ignore", message="Found unknown categories")
-            return np.ascontiguousarray(self.pipeline.transform(self._pipeline_input(frame)), dtype=self.dtype)
-
-    def _pipeline_input(self, frame: Frame) -> Frame | np.ndarray:
-        """What the pipeline takes: names of columns only where they matter."""
-        typed = self.typed(frame)
-        endless = np.isinf(typed[self.numeric].to_numpy()).any(axis=0)
-        if endless.any():
-            name = self.numeric[int(np.argmax(endless))]
-            raise ValueError(f"Column {shortened(name)} holds infinity: replace it by a number, or leave it empty.")
-        return typed.to_numpy() if len(self.pipeline) == 1 else typed
+        self._check_has_columns(frame)
+        parts = [self.numbers.transform(self._numbers_of(frame))]
+        parts += [kind.transform(as_words(frame[kind.name])) for kind in self.others]
+        return np.hstack(parts).astype(self.dtype, copy=False)
 
     def targets(self, frame: Frame) -> np.ndarray:
         values = frame[self.target]
@@ -153,13 +162,18 @@ class Encoder(TransformerMixin, BaseEstimator):
         return self.task == "classification" and not self.whole_target
 
 
-def _is_list_of(values: object, kind: type) -> bool:
+def _is_list_of(values: object, kind: type | tuple[type, ...]) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
-def _vectorizer(seed: int) -> TransformerMixin:
-    skrub = extra("skrub", "table", "A table with columns of text, dates or categories")
-    return skrub.TableVectorizer(high_cardinality=skrub.StringEncoder(random_state=seed))
+def as_words(column: Column) -> Column:
+    """Dates as they are, everything else as text."""
+    import pandas as pd
+
+    if column.dtype.kind == "M":
+        return column
+    words = [None if gap else str(value) for value, gap in zip(column.astype("object"), column.isna(), strict=True)]
+    return pd.Series(words, index=column.index, name=column.name, dtype="object")
 
 
 def _check_columns(sample: Frame, names: list[str], target: str) -> None:

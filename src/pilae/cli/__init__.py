@@ -5,7 +5,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from .arguments import make_parser
+from .arguments import make_parser, run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -14,7 +14,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]
-            options.run(options)
+            run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

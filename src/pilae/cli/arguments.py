@@ -1,16 +1,12 @@
 """What can be typed: every command with its arguments."""
 
 import argparse
+from importlib import import_module
 from typing import Any
-
-from .. import save
-from .fit import fit
-from .report import demo, report
-from .use import evaluate, export, info, predict
 
 EXAMPLES = """examples:
   pilae demo
-  pilae fit houses.csv --target price -o houses.pilae --report houses.html
+  pilae fit houses.csv --target price --report houses.html
   pilae predict houses.pilae new.csv -o prices.csv --interval 0.9
   pilae evaluate houses.pilae sold.parquet --json
   pilae export houses.pilae --onnx houses.onnx
@@ -32,28 +28,40 @@ ANY_MODEL = Argument("model", help="what `pilae fit` or `model.save` wrote")
 HOW_WRITTEN = [
     Argument("--separator", help="between the columns of a CSV file (default: found from its first line)"),
     Argument("--encoding", help="of a CSV file (default: UTF-8, or UTF-16 where it is marked as that)"),
-    Argument("--decimal", default=".", help="the decimal point of a CSV file (default .)"),
+    Argument(
+        "--skip-bad-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out up to N rows of a CSV file that are longer or shorter than its header (default 0)",
+    ),
+    Argument("--decimal", help="the decimal point of a CSV file (default: found from its first rows)"),
 ]
 
 EVALUATE = [MODEL, Argument("table", help="a table with the same columns; - is CSV on standard input"), *HOW_WRITTEN]
 
 FIT = [
-    Argument("table", help="CSV, TSV, Parquet, ARFF or npz file; - is CSV on standard input"),
+    Argument("table", help="CSV, TSV, Parquet, JSON, xlsx, ARFF or npz file; - is CSV on standard input"),
     *HOW_WRITTEN,
     Argument("--target", required=True, help="the column to predict"),
-    Argument("-o", "--output", required=True, help="the file for the model; - is standard output"),
+    Argument(
+        "-o", "--output", help="the file for the model (default: the table's name with .pilae); - is standard output"
+    ),
     Argument("--task", choices=("classification", "regression"), help="found from the target by default"),
     Argument("--columns", help="columns to use, separated by commas (default: all others)"),
+    Argument("--exclude", help="columns to leave out, separated by commas"),
     Argument("--holdout", type=float, default=0.1, metavar="SHARE", help="rows to test on (default 0.1)"),
+    Argument("--no-refit", action="store_true", help="keep the held-out rows out of the model that is written"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
     Argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)"),
-    Argument("--no-statistics", action="store_true", help="leave out what Python's partial_fit needs: a smaller file"),
+    Argument("--statistics", action="store_true", help="keep what Python's partial_fit needs: a larger file"),
     Argument("--quiet", action="store_true", help="no progress on standard error"),
 ]
 
 PREDICT = [
     *EVALUATE,
     Argument("-o", "--output", default="-", help="CSV file for the predictions (default: standard output)"),
+    Argument("--id", metavar="COLUMNS", help="columns of the table to put beside the predictions, separated by commas"),
     Argument("--proba", action="store_true", help="also the probability of every class"),
     Argument("--interval", type=float, metavar="COVERAGE", help="also intervals, for numbers: 0.9 is 90%%"),
 ]
@@ -74,27 +82,32 @@ EXPORT = [
 DEMO = [Argument("-o", "--output", default="pilae-demo.html", help="the file for the report")]
 
 COMMANDS = {
-    "fit": (fit, "train a model on a table", "data.csv --target y -o model.pilae", FIT),
-    "predict": (predict, "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
-    "evaluate": (evaluate, "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
-    "report": (report, "report on a model", "model.pilae new.csv -o report.html", REPORT),
-    "export": (export, "write the network for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
-    "info": (info, "say what a model file holds", "model.pilae", [ANY_MODEL]),
-    "demo": (demo, "train on built-in data and write a report", "", DEMO),
+    "fit": (".fit", "train a model on a table", "data.csv --target y --exclude id", FIT),
+    "predict": (".use", "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
+    "evaluate": (".use", "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
+    "report": (".report", "report on a model", "model.pilae new.csv -o report.html", REPORT),
+    "export": (".use", "write the network for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
+    "info": (".use", "say what a model file holds", "model.pilae", [ANY_MODEL]),
+    "demo": (".report", "train on built-in data and write a report", "", DEMO),
 }
-"""Of each command what runs it, what it does, an example and its arguments."""
+"""Of each command the module with the function that runs it, what it does, an example and its arguments."""
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the command that was typed. Its module is imported here: asking for help needs none of scikit-learn."""
+    getattr(import_module(COMMANDS[options.command][0], __package__), options.command)(options)
 
 
 def make_parser() -> argparse.ArgumentParser:
+    version = import_module("..", __package__).__version__
     layout = argparse.RawDescriptionHelpFormatter
     words = "Networks without gradient descent, from a table to predictions."
     parser = argparse.ArgumentParser(prog="pilae", description=words, epilog=EXAMPLES, formatter_class=layout)
-    parser.add_argument("--version", action="version", version=f"pilae {save.versions()['pilae']}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
-    for name, (run, words, example, arguments) in COMMANDS.items():
+    parser.add_argument("--version", action="version", version=f"pilae {version}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command", dest="command")
+    for name, (_, words, example, arguments) in COMMANDS.items():
         epilog = f"example:\n  pilae {name} {example}".rstrip()
         command = commands.add_parser(name, help=words, description=words, epilog=epilog, formatter_class=layout)
-        command.set_defaults(run=run)
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         for argument in arguments:
             command.add_argument(*argument.names, **argument.settings)

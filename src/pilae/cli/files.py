@@ -15,19 +15,17 @@ from typing import Any, TextIO
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score, r2_score
 
 from .. import save
 from .._base.files import whole_file
-from .._tables.encoder import Encoder
-from .._tables.files import Format, Part
-
-SCORES = {"classification": "accuracy", "regression": "R2"}
+from .._tables.delimited import Format
+from .._tables.encoder import TableEncoder
+from .._tables.files import Part, TableFile
 
 
 def csv_format(options: Namespace) -> Format:
     """How the options say that a CSV file is written."""
-    if len(options.decimal) != 1:
+    if options.decimal is not None and len(options.decimal) != 1:
         raise ValueError(f"--decimal must be one character, not {options.decimal!r}.")
     separator = {"\\t": "\t", " ": r"\s+"}.get(options.separator, options.separator)
     if separator not in (None, r"\s+") and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
@@ -35,12 +33,30 @@ def csv_format(options: Namespace) -> Format:
             f"--separator must be one ASCII character, and no quote or line end, not {options.separator!r} (a space "
             "is any number of spaces and tabs)."
         )
-    if options.decimal == separator or options.decimal.isalnum() or options.decimal in '+-" \t\r\n\0':
+    decimal = options.decimal or "."
+    if decimal == separator or decimal.isalnum() or decimal in '+-" \t\r\n\0':
         raise ValueError(f"--decimal {options.decimal!r} cannot be told from a digit, a separator or a quote.")
     return Format(separator, options.encoding, options.decimal)
 
 
-def loaded(path: str) -> tuple[BaseEstimator, Encoder]:
+def opened(options: Namespace, **known: Any) -> TableFile:
+    """The table that the options name."""
+    if options.skip_bad_rows < 0:
+        raise ValueError(f"--skip-bad-rows must be at least 0, not {options.skip_bad_rows}.")
+    return TableFile(options.table, csv_format(options), skip=options.skip_bad_rows, **known)
+
+
+def names_of(text: str | None) -> list[str]:
+    """Names of columns between commas."""
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+def default_output(table: str) -> str:
+    """A name for the model of a table, in the folder that one is in."""
+    return f"{Path(table).name.split('.')[0] or 'model'}.pilae" if table != "-" else "model.pilae"
+
+
+def loaded(path: str) -> tuple[BaseEstimator, TableEncoder]:
     """The model of a file, and what turns tables into its rows."""
     content = save.load_all(path)
     if "table" not in content:
@@ -67,18 +83,13 @@ def joined(parts: Iterable[Part], *, most_bytes: float = math.inf, enough_rows: 
     return collected[0] if len(collected) == 1 else Part(*map(np.concatenate, zip(*collected, strict=True)))
 
 
-def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
-    """How many rows there are, and the score on them; R2 compares with their mean, so one row has none."""
-    answers = [(part.y, model.predict(part.X)) for part in parts]
-    if not answers:
-        return {"rows": 0, "score": None}
-    y, predicted = map(np.concatenate, zip(*answers, strict=True))
-    if task == "classification":
-        return {"rows": len(y), "score": float(accuracy_score(y, predicted))}
-    return {"rows": len(y), "score": float(r2_score(y, predicted)) if len(y) > 1 else None}
-
-
 # ---------------------------------------------------------------------------------------------------- writing
+
+
+def remark(sentences: Iterable[str]) -> None:
+    """Say what people should know, on standard error, beside the result."""
+    for sentence in sentences:
+        print(f"pilae: {sentence}", file=sys.stderr)
 
 
 def tell(options: Namespace, result: dict[str, Any], lines: list[str], output: str | None = None) -> None:

@@ -1,16 +1,22 @@
 """`pilae fit`: from a table to a model."""
 
+import copy
 import time
 from argparse import Namespace
+from collections.abc import Iterable
 
 from .. import save
 from .._base.progress import Progress
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
-from .._tables.encoder import SAMPLE_ROWS, Encoder
-from .._tables.files import Counted, TableFile, encoded, held_out
-from .files import SCORES, bytes_to, check_output, csv_format, joined, scored, tell
+from .._tables.encoder import SAMPLE_ROWS, TableEncoder
+from .._tables.errors import listed
+from .._tables.files import Counted, Part, TableFile, encoded, held_out
+from .._tables.frames import Frame
+from .._tables.remarks import remarks
+from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
+from .measures import SCORES, scored
 from .report import REPORT_ROWS, check_report, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
@@ -25,28 +31,30 @@ ESTIMATORS: dict[str, type[Model]] = {"classification": PILAEClassifier, "regres
 
 
 def fit(options: Namespace) -> None:
-    """Train on a table, score on rows held out of it, save, report."""
+    """Train on a table, score on rows held out of it, take these in too, save, report."""
     if not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
+    options.output = options.output or default_output(options.table)
     check_output(options.output, options.table)
     if options.report is not None:
         check_report(options.report, options.table)
     progress, start = Progress(not options.quiet), time.perf_counter()
-    table = TableFile(options.table, csv_format(options), target=options.target)
-    encoder = _encoder(table, options)
+    table = opened(options, target=options.target, task=options.task)
+    encoder, said = _encoder(table, options)
     model, counted = _trained(table, encoder, options, progress)
     progress.stage("scoring held-out rows")
-    tested = encoded(table, encoder, options.holdout, "test") if options.holdout else ()
-    test = scored(model, encoder.task, tested)
+    test = scored(model, encoder.task, _held_out(table, encoder, options))
+    refitted = not options.no_refit and bool(test["rows"])
+    final = _with_held_out(model, table, encoder, options) if refitted else model
     seconds = time.perf_counter() - start
     with bytes_to(options.output) as path:
-        save.save(model, path, statistics=not options.no_statistics, extra={"table": encoder})
+        save.save(final, path, statistics=options.statistics, extra={"table": encoder})
     if options.report:
         progress.stage("writing the report")
-        tested = encoded(table, encoder, options.holdout, "test")
-        part = joined(tested, enough_rows=REPORT_ROWS) if test["rows"] else None
-        about = {"file": table.name, "rows": counted.rows or model.fit_stats_["rows"] + test["rows"]}
-        write_report(model, encoder, part, options.report, about, _code(options, table, encoder))
+        part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
+        rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
+        about = {"file": table.name, "rows": rows, "missing": counted.missing}
+        write_report(model, encoder, part, options.report, about, _code(options, table))
     progress.close()
     result = {
         "model": options.output,
@@ -56,25 +64,56 @@ def fit(options: Namespace) -> None:
         "leave_one_out": model.loo_score_,
         "held_out": test["score"],
         "held_out_rows": test["rows"],
+        "refitted_on_all_rows": refitted,
         "rows_without_target": counted.without_target,
         "score": SCORES[encoder.task],
         "seconds": seconds,
+        "remarks": said,
     }
+    remark(said)
     tell(options, result, _lines(result, options, encoder, model), options.output)
 
 
-def _encoder(table: TableFile, options: Namespace) -> Encoder:
-    """What the columns mean, from the first rows of the table."""
+def _held_out(table: TableFile, encoder: TableEncoder, options: Namespace) -> Iterable[Part]:
+    return encoded(table, encoder, options.holdout, "test") if options.holdout else ()
+
+
+def _with_held_out(model: Model, table: TableFile, encoder: TableEncoder, options: Namespace) -> Model:
+    """The model with the held-out rows in its output layer, which is then the one of a fit to all rows."""
+    model = copy.copy(model)
+    for part in _held_out(table, encoder, options):
+        model.partial_fit(part.X, part.y)
+    return model
+
+
+def _encoder(table: TableFile, options: Namespace) -> tuple[TableEncoder, list[str]]:
+    """What the columns mean, from the first rows of the table, and what is to be said about them."""
     sample = table.sample()
     rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
-    columns = [name.strip() for name in options.columns.split(",")] if options.columns else None
-    encoder = Encoder.fitted(sample, options.target, options.task, columns, rows, options.seed)
-    save.check_saveable(encoder, "table")  # before the work, not after
-    return encoder
+    columns = _columns(sample, options)
+    encoder = TableEncoder.fitted(sample, options.target, options.task, columns, rows)
+    encoder.gap_words = {name: words for name, words in table.gap_words.items() if name in set(encoder.numeric)}
+    return encoder, [*table.remarks, *remarks(encoder, sample)]
 
 
-def _trained(table: TableFile, encoder: Encoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
+def _columns(sample: Frame, options: Namespace) -> list[str] | None:
+    """Those to predict from; None for all."""
+    chosen, excluded = names_of(options.columns), names_of(options.exclude)
+    if not excluded:
+        return chosen or None
+    there = set(sample.columns)
+    for name in excluded:
+        if name not in there:
+            raise ValueError(f"There is no column {name!r} to exclude: the columns are {listed(list(sample.columns))}.")
+    names = chosen or [name for name in sample.columns if name != options.target]
+    left = [name for name in names if name not in set(excluded)]
+    if not left:
+        raise ValueError("--exclude leaves no column to predict from.")
+    return left
+
+
+def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
     model, counted = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet), Counted()
     train = None
@@ -88,36 +127,28 @@ def _trained(table: TableFile, encoder: Encoder, options: Namespace, progress: P
     return model.fit(stream), Counted()
 
 
-def _lines(result: dict, options: Namespace, encoder: Encoder, model: Model) -> list[str]:
+def _lines(result: dict, options: Namespace, encoder: TableEncoder, model: Model) -> list[str]:
     score, held_out, size = result["score"], result["held_out"], f"{result['rows']:,} rows, {result['columns']} columns"
     first = f"{encoder.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
     if encoder.whole_target and options.task is None:
         first += f" ({len(model.classes_)} whole numbers taken as classes; --task regression to predict numbers)"
     lines = [first, f"leave-one-out {score:<9}{model.loo_score_:.4f}"]
     if held_out is not None:
-        lines.append(f"held-out {score:<14}{held_out:.4f}  ({result['held_out_rows']:,} rows the model has not seen)")
+        taken_in = "then taken in" if result["refitted_on_all_rows"] else "left out"
+        lines.append(
+            f"held-out {score:<14}{held_out:.4f}  ({result['held_out_rows']:,} rows it had not seen, {taken_in})"
+        )
     if result["rows_without_target"]:
         lines.append(f"left out: {result['rows_without_target']:,} rows without a target")
     return [*lines, f"written: {options.output}" + (f", {options.report}" if options.report else "")]
 
 
-def _code(options: Namespace, table: TableFile, encoder: Encoder) -> str:
-    """Python that does what `pilae fit` did, up to the rows it held out."""
-    kind, seed = ESTIMATORS[encoder.task].__name__, options.seed
-    if table.kind not in ("csv", "parquet"):
-        return f"# the same file can be read back with\nimport pilae\n\nmodel = pilae.load({options.output!r})"
-    has_words = len(encoder.numeric) < len(encoder.columns)
-    skrub = "\nfrom skrub import StringEncoder, TableVectorizer" if has_words else ""
-    words = f"\n    TableVectorizer(high_cardinality=StringEncoder(random_state={seed}))," if has_words else ""
+def _code(options: Namespace, table: TableFile) -> str:
+    """Python that goes on from the file."""
+    rows = f"pd.read_{table.kind}({table.path!r})" if table.kind in ("csv", "parquet") else "..."
     return f"""import pandas as pd
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline{skrub}
+import pilae
 
-from pilae import {kind}
-
-table = pd.read_{table.kind}({table.path!r}).dropna(subset=[{encoder.target!r}])
-model = make_pipeline({words}
-    SimpleImputer(strategy="median", keep_empty_features=True),
-    {kind}(random_state={seed}),
-)
-model.fit(table[{encoder.columns!r}], table[{encoder.target!r}])  # all rows: `pilae fit` held some out"""
+model = pilae.load({options.output!r})  # a scikit-learn pipeline: "table" encodes columns, "model" is the network
+table = {rows}
+model.predict(table)"""

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
-from .._tables.encoder import Encoder
-from .._tables.files import Counted, Part, TableFile, encoded
+from .._tables.encoder import TableEncoder
+from .._tables.files import Counted, Part, encoded
 from ..report import check_ending, make_report
-from .files import check_output, csv_format, joined, loaded, tell
+from .files import check_output, joined, loaded, opened, remark, tell
 
 REPORT_ROWS = 20_000
 """As many as a report needs."""
@@ -34,24 +34,26 @@ def report(options: Namespace) -> None:
     model, encoder = loaded(options.model)
     part, about, counted = None, None, Counted()
     if options.table is not None:
-        table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
+        table = opened(options, target=encoder.target, encoder=encoder)
         part = joined(encoded(table, encoder, 0.0, "all", counted), enough_rows=REPORT_ROWS)
-        about = {"file": table.name, "rows": counted.rows}
+        about = {"file": table.name, "rows": counted.rows, "missing": counted.missing}
+        remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
     write_report(model, encoder, part, options.output, about, code)
     tell(options, {"report": options.output}, [f"written: {options.output}"], options.output)
 
 
 def write_report(
-    model: BaseEstimator, encoder: Encoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
+    model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
 ) -> None:
-    """A report on a model of a table; `about` says which file the table is, and how many rows it has."""
+    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps."""
     title, table = encoder.target, None
     if about is not None:
-        kinds = ["numbers" if name in encoder.numeric else "text, dates or categories" for name in encoder.columns]
-        named = zip(encoder.columns, kinds, encoder.missing, strict=True)
+        missing = encoder.missing if about["missing"] is None else about["missing"].tolist()
+        named = zip(encoder.columns, encoder.kinds(), missing, strict=True)
         columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
-        title, table = f"{title} of {Path(about['file']).name}", about | {"target": title, "columns": columns}
+        table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": columns}
+        title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
     page = make_report(model, X, y, title=title, code=code, table=table, numbers=numbers)
     if output == "-":

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import save
-from .._tables.encoder import Encoder
-from .._tables.files import Counted, TableFile, encoded
-from ..export import to_onnx
-from .files import SCORES, bytes_to, check_output, csv_format, loaded, scored, tell, text_to
+from .._tables.encoder import TableEncoder
+from .._tables.files import Counted, encoded
+from .._tables.frames import Column, Frame, is_whole
+from .files import bytes_to, check_output, loaded, names_of, opened, remark, tell, text_to
 
 
 def predict(options: Namespace) -> None:
@@ -19,15 +19,17 @@ def predict(options: Namespace) -> None:
     _check_predict(options, encoder.task)
     import pandas as pd
 
-    rows = 0
-    table = TableFile(options.table, csv_format(options), encoder=encoder)
+    rows, ids = 0, names_of(options.id)
+    table = opened(options, encoder=encoder)
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
+            beside = _ids(piece, ids, encoder.target, table.name)
             predictions = _predictions(model, encoder, encoder.transform(piece), options)
-            pd.DataFrame(predictions).to_csv(file, index=False, header=not rows)
+            pd.DataFrame(beside | predictions).to_csv(file, index=False, header=not rows)
             rows += len(piece)
         if not rows:
             raise ValueError(f"{table.name} has no rows.")
+    remark(table.remarks)
     if options.output != "-":
         tell(options, {"rows": rows, "output": options.output}, [f"{rows:,} rows predicted: {options.output}"])
 
@@ -47,7 +49,20 @@ def _check_predict(options: Namespace, task: str) -> None:
     check_output(options.output, options.table)
 
 
-def _predictions(model: BaseEstimator, encoder: Encoder, X: np.ndarray, options: Namespace) -> dict[str, np.ndarray]:
+def _ids(piece: Frame, names: list[str], target: str, where: str) -> dict[str, Column]:
+    """Columns to put beside the predictions, whole numbers as such."""
+    for name in names:
+        if name not in piece.columns:
+            raise ValueError(f"{where} has no column {name!r} to put beside the predictions.")
+        if name == target:
+            raise ValueError(f"--id {name!r} would have the name of the predictions: leave it out.")
+    columns = {name: piece[name].reset_index(drop=True) for name in names}
+    return {name: column.astype("Int64") if is_whole(column.dropna()) else column for name, column in columns.items()}
+
+
+def _predictions(
+    model: BaseEstimator, encoder: TableEncoder, X: np.ndarray, options: Namespace
+) -> dict[str, np.ndarray]:
     """Columns of predictions, by name."""
     columns = {encoder.target: model.predict(X)}
     if options.proba:
@@ -60,21 +75,30 @@ def _predictions(model: BaseEstimator, encoder: Encoder, X: np.ndarray, options:
 
 def evaluate(options: Namespace) -> None:
     """The score on a table with targets."""
+    from .measures import SCORES, measured  # scikit-learn's measures take a while, and `predict` needs none
+
     (model, encoder), counted = loaded(options.model), Counted()
-    table = TableFile(options.table, csv_format(options), target=encoder.target, encoder=encoder)
-    result = scored(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
+    table = opened(options, target=encoder.target, encoder=encoder)
+    result = measured(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
     if not result["rows"]:
         raise ValueError(f"{table.name} has no row with a target.")
+    remark(table.remarks)
     name = SCORES[encoder.task]
-    score = "undefined" if result["score"] is None else f"{result['score']:.4f}"
-    line = f"{name} {score} on {result['rows']:,} rows"
+    line = f"{name} {_number(result['score'])} on {result['rows']:,} rows"
     if counted.without_target:
         line += f" ({counted.without_target:,} rows without a target left out)"
-    tell(options, result | {"score_is": name, "rows_without_target": counted.without_target}, [line])
+    measures = [f"{measure} {_number(value)}" for measure, value in result["measures"].items()]
+    tell(options, result | {"score_is": name, "rows_without_target": counted.without_target}, [line, *measures])
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}" if abs(value) < 100 else f"{value:,.1f}"
 
 
 def export(options: Namespace) -> None:
     """The network as an ONNX file."""
+    from ..export import to_onnx
+
     check_output(options.onnx, options.model)
     content = save.load_all(options.model)
     with bytes_to(options.onnx) as path:

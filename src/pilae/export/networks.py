@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
 from .._engine.calibration import Calibration
+from .._engine.curve import LARGEST, Curve
 from .._engine.pieces import Pieces
 from .._engine.scaling import Scaling, Squash
 from .._network.head import EstimatorHead, LinearHead
@@ -176,8 +177,20 @@ def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
     head.ready()
     if isinstance(head, EstimatorHead):
         raise _no_estimators(head.estimator)
-    value = graph.outside(_scores(graph, head, _features(graph, model.network_, graph.inside(x))))
+    value = _scores(graph, head, _features(graph, model.network_, graph.inside(x)))
+    curve = model.fitted_.targets.curve
+    if curve is not None:
+        value = _mean_on_curve(graph, curve, value)
+    value = graph.outside(value)
     return [Output("prediction", value, FLOAT32, [int(head.output.coef.shape[1])])]
+
+
+def _mean_on_curve(graph: Graph, curve: Curve, t: str) -> str:
+    """`Curve.mean`, whose hyperbolic functions are sums of e^t and e^-t."""
+    t = graph.op("Max", graph.op("Min", t, LARGEST), -LARGEST)
+    up = graph.op("Mul", graph.op("Exp", t), curve.spread * (curve.even + curve.odd) / 2)
+    down = graph.op("Mul", graph.op("Exp", graph.op("Neg", t)), curve.spread * (curve.odd - curve.even) / 2)
+    return graph.op("Add", graph.op("Add", up, down), curve.middle)
 
 
 def transformed(graph: Graph, model: Any, x: str) -> list[Output]:

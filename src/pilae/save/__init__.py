@@ -25,10 +25,10 @@ from .._base.files import whole_file
 from .._base.saveable import KINDS
 from .._base.warn import warn
 from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened
-from .reader import Reader
+from .reader import Reader, class_of
 from .writer import Writer
 
-__all__ = ["ModelFileError", "SaveMixin", "check_saveable", "load", "load_all", "read_header", "save", "versions"]
+__all__ = ["ModelFileError", "SaveMixin", "load", "load_all", "read_header", "save", "versions"]
 
 ModelFileError.__module__ = __name__  # where people find it
 
@@ -90,11 +90,6 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
                 member.writelines(parts)
 
 
-def check_saveable(value: object, place: str) -> None:
-    """Raises what `save` would."""
-    Writer(()).encode(value, place)
-
-
 def load(path: str | os.PathLike) -> Any:
     """Read a model that `save` wrote.
 
@@ -136,7 +131,7 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
         reader = Reader(archive, header, path)
         with damage(path):
             parts = {name: reader.decode(value) for name, value in header["tree"].items()}
-            kinds = {"model": SaveMixin, "table": KINDS.get("Encoder", ())}
+            kinds = {"model": SaveMixin, "table": KINDS.get("TableEncoder", ())}
             if not all(isinstance(part, kinds[name]) for name, part in parts.items()):
                 raise damaged(path)
             if not 0 < parts["model"].n_features_in_ <= MOST_COLUMNS:
@@ -160,7 +155,7 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
         header = header_of(archive, path)
         sizes = {info.filename: info.file_size for info in archive.infolist()}
     with damage(path):
-        if header["kind"] not in KINDS:  # it is shown to people
+        if class_of(header["kind"]) is None:  # it is shown to people
             raise damaged(path)
         return {key: header[key] for key in ("kind", "format", "versions")} | {
             "bytes": os.path.getsize(path),

@@ -11,34 +11,7 @@ from .._arrays.npy import claimed_array
 from .._base.extras import extra
 from .archive import ModelFileError, bytes_of, check_archive
 
-TRUSTED = (
-    "numpy.dtype",
-    "skrub._apply_to_each_col.ApplyToEachCol",
-    "skrub._check_input.CheckInputDataFrame",
-    "skrub._clean_categories.CleanCategories",
-    "skrub._clean_null_strings.CleanNullStrings",
-    "skrub._dataframe._common.is_any_date",
-    "skrub._dataframe._common.is_categorical",
-    "skrub._dataframe._common.is_numeric",
-    "skrub._datetime_encoder.DatetimeEncoder",
-    "skrub._drop_uninformative.DropUninformative",
-    "skrub._duration_to_float.DurationToFloat",
-    "skrub._string_encoder.StringEncoder",
-    "skrub._table_vectorizer.PassThrough",
-    "skrub._table_vectorizer.ShortReprDict",
-    "skrub._table_vectorizer.TableVectorizer",
-    "skrub._table_vectorizer._created_by_predicate",
-    "skrub._to_categorical.ToCategorical",
-    "skrub._to_datetime.ToDatetime",
-    "skrub._to_float.ToFloat",
-    "skrub._to_str.ToStr",
-    "skrub.selectors._base.All",
-    "skrub.selectors._base.And",
-    "skrub.selectors._base.Cols",
-    "skrub.selectors._base.Filter",
-    "skrub.selectors._base.Sub",
-    "skrub.selectors._selectors._cardinality_below",
-)
+TRUSTED = ("numpy.dtype",)
 """Types inside estimators that are loaded beside those skops itself knows to be harmless."""
 
 CRASHING = tuple(f'"{name}"'.encode() for name in ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"))

@@ -20,8 +20,18 @@ from .estimators import estimator_of
 MOST_MENTIONS = 100
 """Times that a header may name one object: each is worked through."""
 
-_LATER = {"Encoder": "pilae._tables.encoder"}
+_LATER = {"TableEncoder": "pilae._tables.encoder"}
 """Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
+
+
+def class_of(kind: str) -> Any:
+    """The class that a file names, None if it is none of ours. Each is listed where its module is imported."""
+    package = importlib.import_module(__package__.split(".")[0])
+    if kind in _LATER:
+        importlib.import_module(_LATER[kind])
+    elif kind in package.__all__:
+        getattr(package, kind)
+    return KINDS.get(kind)
 
 
 class Reader:
@@ -74,9 +84,7 @@ class Reader:
         return self._restored(content, value["fields"])
 
     def _restored(self, kind: str, fields: dict[str, Any]) -> Any:
-        if kind in _LATER:
-            importlib.import_module(_LATER[kind])
-        cls: Any = KINDS.get(kind)
+        cls = class_of(kind)
         if cls is None:
             raise ModelFileError(
                 f"{self.path!r} was written by pilae {self.header['versions']['pilae']} and holds a {kind!r}, which "

@@ -64,7 +64,7 @@ def argument_case(seed: int, folder: Path) -> tuple[list[str], bytes]:
             ["--seed", one("-1", "0", str(2**40), "1.5", "x", str(2**32 - 1))],
             ["--task", one("regression", "classification", "magic")],
             ["--report", one(f"{out}.pdf", f"{out}.md/x", folder, "", "-")],
-            ["--no-statistics"],
+            ["--statistics"],
         ]
     elif command in ("predict", "evaluate"):
         words += [model, table, *(["-o", where] if command == "predict" else [])]

@@ -1,0 +1,66 @@
+"""How good a model is on rows with targets."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+from sklearn.base import BaseEstimator
+
+from .._tables.files import Part
+
+SCORES = {"classification": "accuracy", "regression": "R2"}
+
+
+def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
+    """How many rows there are, and the score on them; R2 compares with their mean, so one row has none."""
+    answers = [(part.y, model.predict(part.X)) for part in parts]
+    if not answers:
+        return {"rows": 0, "score": None}
+    y, predicted = map(np.concatenate, zip(*answers, strict=True))
+    return {"rows": len(y), "score": _score(task, y, predicted)}
+
+
+def _score(task: str, y: np.ndarray, predicted: np.ndarray) -> float | None:
+    if task == "classification":
+        return float(metrics.accuracy_score(y, predicted))
+    return float(metrics.r2_score(y, predicted)) if len(y) > 1 else None
+
+
+def measured(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
+    """How many rows there are, the score on them, and other measures by name; None where one has no meaning."""
+    classes = task == "classification"
+    answers = [(part.y, model.predict(part.X), model.predict_proba(part.X) if classes else part.y) for part in parts]
+    if not answers:
+        return {"rows": 0, "score": None, "measures": {}}
+    y, predicted, chances = map(np.concatenate, zip(*answers, strict=True))
+    measures = _of_classes(model.classes_, y, predicted, chances) if classes else _of_numbers(y, predicted)
+    return {"rows": len(y), "score": _score(task, y, predicted), "measures": measures}
+
+
+def _of_classes(
+    classes: np.ndarray, y: np.ndarray, predicted: np.ndarray, chances: np.ndarray
+) -> dict[str, float | None]:
+    met, known = np.unique(y), np.isin(y, classes)
+    with warnings.catch_warnings():  # a class that is never predicted, or not in the table
+        warnings.simplefilter("ignore")
+        recalls = [float((predicted[y == label] == label).mean()) for label in met]
+        found: dict[str, float | None] = {
+            "balanced accuracy": float(np.mean(recalls)),
+            "F1, mean of classes": float(metrics.f1_score(y, predicted, average="macro", labels=met)),
+            "log loss": float(metrics.log_loss(y, chances, labels=classes)) if known.all() else None,
+        }
+    if len(classes) == 2:
+        both = len(met) == 2 and known.all()
+        found["ROC AUC"] = float(metrics.roc_auc_score(y == classes[1], chances[:, 1])) if both else None
+    return found
+
+
+def _of_numbers(y: np.ndarray, predicted: np.ndarray) -> dict[str, float | None]:
+    error = np.abs(predicted - y)
+    return {
+        "root mean squared error": float(np.sqrt(np.mean(error**2))),
+        "mean absolute error": float(error.mean()),
+        "median absolute error": float(np.median(error)),
+    }

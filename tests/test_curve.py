@@ -1,0 +1,127 @@
+"""Targets on a scale that is logarithmic in the tails."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from helpers import close
+from pilae import PILAERegressor, load, scan_blocks
+from pilae._engine.curve import Curve, curve_for
+from pilae._engine.scores import Scored
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    """Prices: the logarithm is a smooth function of the columns, with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 4))
+    y = 1000.0 * np.exp(X[:, 0] + 0.5 * np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=1500))
+    return X[:1200], y[:1200], X[1200:], y[1200:]
+
+
+@pytest.fixture(scope="module")
+def model(heavy):
+    return PILAERegressor(random_state=0, max_depth=0).fit(heavy[0], heavy[1])
+
+
+def scored(targets, outputs, weight=None):
+    w = np.ones(len(targets)) if weight is None else weight
+    return Scored(outputs, targets, w, np.minimum(w, 1.0), w)
+
+
+def test_a_curve_goes_there_and_back():
+    y = np.array([[-1e6, 3.0], [0.0, 4.0], [5.0, 1e9]])
+    curve = Curve(np.array([1.0, 3.0]), np.array([2.0, 0.5]), np.ones(2), np.zeros(2))
+    close(curve.back(curve.onto(y)), y, terms=100)
+    close(curve.mean(curve.onto(y)), y, terms=100)
+
+
+def test_smearing_gives_the_mean():
+    rng = np.random.default_rng(0)
+    t, e = np.full((20_000, 1), 0.7), 0.8 * rng.normal(size=(20_000, 1)) + 0.1
+    curve = Curve(np.array([10.0]), np.array([3.0]), np.ones(1), np.zeros(1)).smeared(scored(t + e, t))
+    # of these very rows the answer is their mean, not only about
+    close(curve.mean(t[:1]), curve.back(t + e).mean(axis=0, keepdims=True), terms=20_000)
+    assert curve.mean(t[:1])[0, 0] > curve.back(t[:1] + 0.1)[0, 0] + 0.3  # the median is below the mean
+
+
+def test_normal_residuals_need_no_curve():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(500, 1))
+    assert curve_for(scored(y, 0.0 * y)) is None
+    assert curve_for(scored(y**3, 0.0 * y)) is not None
+    assert curve_for(scored(np.ones((5, 1)), np.ones((5, 1))), always=True) is None  # no target varies
+
+
+def test_a_curve_counts_weights_as_repeats():
+    rng = np.random.default_rng(0)
+    y, w = rng.normal(size=(301, 2)) ** 3, rng.integers(0, 4, 301)
+    weighted = curve_for(scored(y, 0.0 * y, w.astype(float)))
+    repeated = curve_for(scored(np.repeat(y, w, axis=0), np.zeros((w.sum(), 2))))
+    for name in ("middle", "spread"):
+        close(getattr(weighted, name), getattr(repeated, name))
+
+
+def test_heavy_tails_are_found_and_help(heavy, model):
+    X, y, X_test, y_test = heavy
+    assert model.target_scaling_ == "asinh"
+    plain = PILAERegressor(random_state=0, max_depth=0, target_scaling="none").fit(X, y)
+    assert plain.target_scaling_ == "none"
+    assert model.score(X_test, y_test) > plain.score(X_test, y_test)
+    assert abs(model.loo_score_ - model.score(X_test, y_test)) < 0.15
+    assert abs(model.predict(X_test).mean() / y_test.mean() - 1) < 0.1  # no bias: the mean, not the median
+
+
+def test_intervals_follow_the_scale(heavy, model):
+    _, _, X_test, y_test = heavy
+    low, high = model.predict_interval(X_test, 0.9).T
+    inside = (low <= y_test) & (y_test <= high)
+    assert abs(inside.mean() - 0.9) < 3 * (0.9 * 0.1 / len(y_test)) ** 0.5
+    order = np.argsort(model.predict(X_test))
+    assert (high - low)[order[-30:]].mean() > 2 * (high - low)[order[:30]].mean()
+    for fifth in np.array_split(order, 5):
+        assert inside[fifth].mean() > 0.65  # one width for all rows has 0.48 in the last
+
+
+def test_it_is_the_model_of_a_stream_of_a_file_and_of_merged_parts(heavy, model, tmp_path):
+    X, y, X_test, _ = heavy
+    blocks = scan_blocks(lambda: ((X[k : k + 200], y[k : k + 200]) for k in range(0, 1200, 200)))
+    wanted = model.predict(X_test)
+    streamed = PILAERegressor(random_state=0, max_depth=0).fit(blocks)
+    assert streamed.target_scaling_ == "asinh"
+    close(streamed.predict(X_test), wanted, condition=1e6, terms=1200)
+    model.save(tmp_path / "m.pilae")
+    close(load(tmp_path / "m.pilae").predict(X_test), wanted)
+    parts = [model.fork().partial_fit(X[k::3], y[k::3]) for k in range(3)]
+    close(parts[0].merge(*parts[1:]).predict(X_test), wanted, condition=1e6, terms=1200)
+
+
+def test_rows_come_and_go(heavy, model):
+    X, y, X_test, y_test = heavy
+    changed = model.fork().partial_fit(X, y).partial_fit(X_test, y_test).forget(X_test, y_test)
+    close(changed.predict(X_test), model.predict(X_test), condition=1e6, terms=1500)
+    changed.recalibrate(X, y)
+    assert abs(changed.loo_score_ - model.loo_score_) < 0.1
+
+
+def test_models_on_other_scales_do_not_merge(heavy, model):
+    X, y, _, _ = heavy
+    other = PILAERegressor(random_state=0, max_depth=0).fit(X, 2.0 * y)
+    assert other.target_scaling_ == "asinh"
+    with pytest.raises(ValueError, match="has another network"):
+        model.fork().merge(other)
+
+
+def test_onnx_gives_the_same_means(heavy, model, tmp_path):
+    X_test = heavy[2].astype(np.float32)
+    model.to_onnx(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    [found] = session.run(None, {session.get_inputs()[0].name: X_test})
+    wanted = model.predict(X_test.astype(float))
+    np.testing.assert_allclose(found[:, 0], wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).mean())
+
+
+def test_robust_weights_deal_with_tails_themselves(heavy):
+    X, y, _, _ = heavy
+    model = PILAERegressor(random_state=0, max_depth=0, loss="robust", head="ridge").fit(X, y)
+    assert model.target_scaling_ == "none"
