@@ -3,13 +3,14 @@
 import sys
 
 from studies import render
+from studies.continual import pages as continual
 from studies.images import pages as images
 from studies.paper import pages as paper
 from studies.promises import pages as promises
 from studies.speed import pages as speed
 from studies.tables import pages as tables
 
-STUDIES = (paper, speed, tables, images, promises)
+STUDIES = (paper, speed, tables, images, continual, promises)
 
 PAGES: dict[str, dict] = {}
 for study in STUDIES:

@@ -304,7 +304,7 @@ def test_an_interrupted_call_changes_nothing(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("pilae._engine.moments.Moments._accumulate", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[:10], Y[:10])
+            model.partial_fit(X[:50], Y[:50])
     model.head_.output.solved = False
     np.testing.assert_array_equal(model.decision_function(TEST), before)
 
@@ -471,3 +471,19 @@ def test_the_head_that_people_look_at_is_solved():
     model.predict(TEST)
     np.testing.assert_array_equal(model.head_.output.coef, coef)
     assert not model.fork().head_.output.solved  # nothing to solve
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_column_that_only_forgotten_rows_had_is_gone_in_float32_too(calls):
+    """What float32 rounding leaves of its squares is no variance to be divided by."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((2000, 4)).astype("float32")
+    A[:, 3] = 0
+    A[:37, 3] = rng.uniform(0.2, 1, 37)
+    z = A[:, 0] + 0.1 * rng.standard_normal(2000)
+    network = PILAERegressor(depth=0, head="ridge", ridge=1e-5, input_scaling="standard").fit(A, z)
+    model = network.fork().partial_fit(A, z)
+    for rows in np.array_split(np.arange(37), calls):
+        model.forget(A[rows], z[rows])
+    never = network.fork().partial_fit(A[37:], z[37:])
+    assert np.abs(model.predict(A) - never.predict(A)).max() < 1e-3

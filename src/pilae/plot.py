@@ -5,6 +5,7 @@ DepthDisplay.from_estimator(model)              the candidates of the search, by
 ImportancesDisplay.from_estimator(model)        which columns move the outputs
 SpectrumDisplay.from_data(X)                    singular values of the data, and where they count as zero
 CalibrationDisplay.from_estimator(model, X, y)  whether probabilities mean what they say
+StreamDisplay.from_estimator(model)             how well rows were predicted before they were learnt
 FiltersDisplay.from_estimator(conv)             the filters of a patch layer
 """
 
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._arrays import Array, to_numpy
 from ._base.extras import extra
 from ._engine.linalg import rank_cutoff
+from ._engine.running import RunningScore
 from ._engine.widths import WidthPath
 
 if TYPE_CHECKING:
@@ -314,6 +316,58 @@ class CalibrationDisplay(_Display):
         ax.plot([low, 1], [low, 1], color=FAINT, lw=1, label="as often as it says")
         ax.plot(self.confidence, self.accuracy, "o-", color=COLOUR, label=f"mean distance {self.error:.3f}")
         ax.set(xlabel="probability of the predicted class", ylabel="share of right predictions")
+
+
+@dataclass
+class StreamDisplay(_Display):
+    """How well the rows of a stream were predicted before they were learnt: a running score, late rows counting most.
+
+    Attributes
+    ----------
+    rows, scores : ndarray
+        After how many rows the score was what.
+    half_life : float
+        Rows after which a prediction counts half.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+    half_life: float
+
+    @classmethod
+    def from_estimator(cls, model: BaseEstimator, *, ax: Axes | None = None) -> Self:
+        """Draw the stream of a `PILAEClassifier` or `PILAERegressor`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from pilae import PILAEClassifier
+        >>> from pilae.plot import StreamDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = PILAEClassifier(depth=0).fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2], test_first=True)
+        >>> display = StreamDisplay.from_estimator(model)
+        >>> display.rows.tolist(), bool(display.scores[-1] == model.stream_score_)
+        ([75], True)
+        """
+        check_is_fitted(model)
+        stream = getattr(model, "stream_", None)
+        if stream is None:
+            raise ValueError(
+                "No row of this model was predicted before it was learnt: use partial_fit(test_first=True)."
+            )
+        return cls.computed(stream).plot(ax=ax)
+
+    @classmethod
+    def computed(cls, stream: RunningScore) -> Self:
+        """The values alone, nothing drawn: the curve up to now."""
+        rows, scores = stream.rows, stream.scores
+        if not len(rows) or rows[-1] != stream.count:
+            rows, scores = np.append(rows, stream.count), np.append(scores, stream.score)
+        return cls(rows, scores, stream.half_life)
+
+    def _draw(self, ax: Axes) -> None:
+        ax.plot(self.rows, self.scores, color=COLOUR, marker="o" if len(self.rows) < 3 else None)
+        ax.set(xlabel="rows of the stream", ylabel=f"score before learning\n(half-life {self.half_life:g} rows)")
 
 
 def filters_of(model: BaseEstimator, branch: int = 0) -> np.ndarray:

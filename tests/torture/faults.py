@@ -184,7 +184,11 @@ def fingerprint(model: Any, X: np.ndarray) -> str:
         moments = model.head_.output.moments
         for sums in (moments.aa, moments.ab, moments.bb, moments.sum_a, np.float64([moments.count, moments.weight])):
             digest.update(np.ascontiguousarray(sums).tobytes())
-        digest.update(repr((model.loo_is_stale_, model.loo_score_)).encode())
+        digest.update(repr((model.loo_is_stale_, getattr(model, "loo_score_", None))).encode())
+        digest.update(repr((model.fitted_.fading, getattr(model, "stream_score_", None))).encode())
+        if model.fitted_.window is not None:
+            for chunk in model.fitted_.window.chunks:
+                digest.update(chunk.X.tobytes() + chunk.y.tobytes() + chunk.w.tobytes())
     return digest.hexdigest()
 
 
@@ -197,6 +201,8 @@ def operations() -> dict[str, tuple[Any, Callable[[Any], Any], np.ndarray]]:
     fitted = pilae.PILAEClassifier(**fixed).fit(X, y)
     regressor = pilae.PILAERegressor(**fixed).fit(X[:, :4], X[:, 4])
     other = fitted.fork().partial_fit(few, labels)
+    faded, sliding = copy.deepcopy(fitted).partial_fit(few, labels, decay=0.9), fitted.fork()
+    sliding.partial_fit(X[:100], y[:100], window=100)
     return {
         "fit": (pilae.PILAEClassifier(**fixed), lambda model: model.fit(X, y), X),
         "fit again": (fitted, lambda model: model.fit(few[:, :3], labels), few),
@@ -206,6 +212,16 @@ def operations() -> dict[str, tuple[Any, Callable[[Any], Any], np.ndarray]]:
         "partial_fit, new class": (fitted, lambda model: model.partial_fit(few, labels + 2), X),
         "partial_fit, update=all": (fitted, lambda model: model.partial_fit(few, labels, update="all"), X),
         "partial_fit of a regressor": (regressor, lambda model: model.partial_fit(few[:, :4], few[:, 4]), X[:, :4]),
+        "partial_fit, decay": (faded, lambda model: model.partial_fit(few, labels, decay=0.9), X),
+        "partial_fit, a row": (faded, lambda model: model.partial_fit(few[:1], labels[:1], half_life=30), X),
+        "partial_fit, tested and current": (
+            fitted,
+            lambda model: model.partial_fit(few[:3], labels[:3], test_first=True, current=True),
+            X,
+        ),
+        "partial_fit, window": (sliding, lambda model: model.partial_fit(few, labels), X),
+        "forget in a window": (sliding, lambda model: model.forget(few, labels), X),
+        "forget by age": (faded, lambda model: model.forget(few[:9], labels[:9], age=0), X),
         "forget": (fitted, lambda model: model.forget(few, labels), X),
         "forget, remaining": (fitted, lambda model: model.forget(few, labels, remaining=(X[60:], y[60:])), X),
         "merge": (fitted, lambda model: model.merge(other), X),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +24,9 @@ FULL = {"steps": 100_000, "checks": 10, "processes": 2}
 
 ROWS, COLUMNS, LEAST = 400, 4, 60
 """Rows there are, and how many of them stay in at least."""
+
+FADED = 0.97
+"""What a call leaves of all weights."""
 
 SIDE = 10
 """The first two streams have all the steps, the others one in so many."""
@@ -78,6 +82,10 @@ def apart(stream: Stream) -> float:
     """The largest difference of outputs from those of a fresh fork, in standard deviations of the target."""
     model, X = stream.model, stream.X
     fresh = model.fork().partial_fit(*_some(stream, stream.inside))
+    held = model.fitted_.head.output.held
+    if held is not None:  # rows fade, at scales that stay what they were
+        head = fresh.fitted_.head
+        fresh.fitted_ = replace(fresh.fitted_, head=replace(head, output=replace(head.output, held=held, solved=False)))
     one, other = (
         np.asarray(m.decision_function(X) if hasattr(m, "classes_") else m.predict(X), np.float64)
         for m in (model, fresh)
@@ -89,7 +97,7 @@ def bound(stream: Stream, steps: int) -> float:
     """How far the outputs may be apart: the formula of docs/data.md, from the sums themselves."""
     head = stream.model.head_
     moments = head.output.moments
-    scaling, G, _ = standardised(moments, head.hidden)
+    scaling, G, _ = standardised(moments, head.hidden, head.output.held)
     values, lam = np.linalg.eigvalsh(G), head.output.ridge * moments.weight
     condition = (values[-1] + lam) / (max(values[0], 0.0) + lam)
     held = np.max(moments.largest * scaling.inverse**2) / moments.weight
@@ -126,6 +134,33 @@ def window(stream: Stream, rng: np.random.Generator, k: int) -> None:
     stream.inside[new] = True
     stream.model.forget(*_some(stream, old))
     stream.inside[old] = False
+
+
+def kept_window(stream: Stream, rng: np.random.Generator, k: int) -> None:
+    """The same by a model that keeps the rows: those that leave are its own affair. Now and then one is huge."""
+    if stream.inside.all():  # the first step: an empty model, and a window in it
+        stream.model.fitted_ = stream.model.fork().fitted_
+        stream.inside[LEAST:] = False
+        stream.model.partial_fit(*_some(stream, stream.inside), window=LEAST)
+    new = (LEAST + k - 1) % ROWS
+    if k % 1000 == 500:
+        far = 1e7 * rng.standard_normal((1, COLUMNS)), stream.y[:1]
+        for _ in range(LEAST):
+            stream.model.partial_fit(*far)
+        for j in range(LEAST):  # and all of it leaves again
+            at = (new - LEAST + j) % ROWS
+            stream.model.partial_fit(stream.X[at : at + 1], stream.y[at : at + 1])
+    stream.model.partial_fit(stream.X[new : new + 1], stream.y[new : new + 1])
+    stream.inside[new], stream.inside[(new - LEAST) % ROWS] = True, False
+
+
+def fading(stream: Stream, rng: np.random.Generator, k: int) -> None:
+    """One row or a few come, and all others fade; what each still weighs is kept beside."""
+    assert stream.weight is not None
+    rows = rng.choice(ROWS, int(rng.integers(1, 60)) if k % 10 == 0 else 1, replace=False)
+    stream.model.partial_fit(stream.X[rows], stream.y[rows], decay=FADED)
+    stream.weight[:] *= FADED
+    stream.weight[rows] += 1.0
 
 
 def after_an_outlier(stream: Stream, rng: np.random.Generator, k: int) -> None:
@@ -180,6 +215,8 @@ STREAMS: dict[str, tuple[Callable[[np.random.Generator], Stream], Step, int]] = 
     "classifier": (lambda rng: _stream(PILAEClassifier(**HIDDEN), rng), at_random, 1),
     "regressor": (lambda rng: _stream(PILAERegressor(**HIDDEN), rng), at_random, 1),
     "sliding window": (lambda rng: _stream(PILAEClassifier(**HIDDEN), rng), window, SIDE),
+    "window that is kept": (lambda rng: _stream(PILAEClassifier(**HIDDEN), rng), kept_window, SIDE),
+    "fading": (lambda rng: _stream(PILAERegressor(**HIDDEN), rng, weighted=True), fading, SIDE),
     "large means": (lambda rng: _stream(PILAERegressor(**HIDDEN), rng, mean=1e6), at_random, SIDE),
     "moved rows": (_drifting, at_random, SIDE),
     "after an outlier": (lambda rng: _stream(PILAERegressor(**RAW), rng), after_an_outlier, SIDE),

@@ -213,15 +213,23 @@ def _ask_at_every_line(times: int) -> int:
         "forget": lambda model: model.forget(X[:7], y[:7]),
         "partial_fit, a new class": lambda model: model.partial_fit(X[late[0]], late[1]),
         "partial_fit, update='all'": lambda model: model.partial_fit(X[:7], y[:7], update="all"),
+        "partial_fit, decay": lambda model: model.partial_fit(X[:40], y[:40], decay=0.9),
+        "partial_fit, a row that fades": lambda model: model.partial_fit(X[:1], y[:1], half_life=50.0),
+        "partial_fit, tested and current": lambda model: model.partial_fit(X[:2], y[:2], test_first=True, current=True),
+        "partial_fit, window": lambda model: model.partial_fit(X[:40], y[:40]),
+        "forget in a window": lambda model: model.forget(X[:40], y[:40]),
         "merge": lambda model: model.merge(fork),
         "recalibrate": lambda model: model.recalibrate(X[:500], y[:500]),
         "fit": lambda model: model.fit(X[:300], y[:300]),
     }
+    sliding = start.fork().partial_fit(X, y, window=700)
+    begun = {"partial_fit, window": sliding, "forget in a window": sliding}
     lines = list[str]()
     for name, update in updates.items():
-        model, after = copy.deepcopy(start), copy.deepcopy(start)
+        before = begun.get(name, start)
+        model, after = copy.deepcopy(before), copy.deepcopy(before)
         update(after)
-        states = [_answers(copy.deepcopy(start), few), _answers(after, few)]
+        states = [_answers(copy.deepcopy(before), few), _answers(after, few)]
         places = _while_running(partial(update, model), partial(_answers, model, few), times)
         covers([line for line, _ in places], (SWAP,))
         lines += [line for line, _ in places]

@@ -7,6 +7,7 @@ from itertools import pairwise
 import array_api_compat as compat
 import numpy as np
 import scipy.special
+from scipy.linalg.blas import dtrsv
 
 from .space import Array, is_foreign, namespace, space_of, to_numpy
 from .threads import PARTS, in_parts, threads
@@ -69,6 +70,11 @@ def solve_triangular(L: Array, B: Array, *, transposed: bool = False) -> Array:
 
         return solve(L, B, lower=True, trans=int(transposed), check_finite=False)
     return xp.linalg.solve(L.mT if transposed else L, B)
+
+
+def solve_row(L: np.ndarray, b: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+    """Solve L y = b, or L' y = b, for one row: nothing to cut into parts, and blocks would only cost."""
+    return dtrsv(L.T, b, lower=0, trans=0 if transposed else 1)  # as it stores arrays, L.T is L without a copy
 
 
 def _factorise(A: np.ndarray) -> np.ndarray:

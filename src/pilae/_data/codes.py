@@ -45,6 +45,14 @@ def class_numbers(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes
 
 
+def known_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+    """The place of each of a few labels among the classes; None where one is of another kind, or no class."""
+    if labels.dtype.kind != classes.dtype.kind or labels.dtype.kind not in "biuU" or not len(classes):
+        return None
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return codes if bool((classes[codes] == labels).all()) else None
+
+
 def codes_of(labels: np.ndarray, classes: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
     """Places of labels of a source among the classes that were there before."""
     if labels.dtype.kind == "O":  # text of any length: a dtype with a length would cut it

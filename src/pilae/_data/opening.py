@@ -127,16 +127,9 @@ class Question(NamedTuple):
     args: tuple = ()
 
 
-def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Question) -> Array:
-    """The answer for every row, in the library and on the device of X; of Dask collections a Dask array that computes
-    nothing yet.
-
-    A few rows of plain numbers, where the model lives, are one block as they are: looking at them closely would take
-    longer than the answer. What is wrong with them is said on the usual way.
-    """
-    f, after, method, args = question
-    width = max(columns.width, place.widest, after)
-    if (
+def is_few(X: Any, place: Place, columns: Columns) -> bool:
+    """Whether X is a few rows of plain, finite numbers, where the model lives and as it takes them."""
+    if not (
         type(X) is np.ndarray
         and 0 < X.size <= QUICK_NUMBERS
         and X.ndim == 2
@@ -146,9 +139,24 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
         and place.gauge is columns.names is None
         and columns.are_plain
     ):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(X.sum())
+
+
+def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Question) -> Array:
+    """The answer for every row, in the library and on the device of X; of Dask collections a Dask array that computes
+    nothing yet.
+
+    A few rows of plain numbers, where the model lives, are one block as they are: looking at them closely would take
+    longer than the answer. What is wrong with them is said on the usual way.
+    """
+    f, after, method, args = question
+    width = max(columns.width, place.widest, after)
+    if is_few(X, place, columns):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
-            part = f(X) if math.isfinite(X.sum()) else None
-            if part is not None and (part.dtype.kind != "f" or math.isfinite(part.sum())):
+            part = f(X)
+            if part.dtype.kind != "f" or math.isfinite(part.sum()):
                 return part.copy() if np.may_share_memory(part, X) else part
     if is_dask(X):
         return lazily(model, method, X, args)

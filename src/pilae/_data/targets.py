@@ -16,12 +16,19 @@ from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._engine.calibration import Calibration, class_calibration, label_calibration
 from .._engine.curve import Curve
+from .._engine.running import RunningScore
 from .._engine.scores import Scored
 from .check import check_finite, read_array, text_targets, unmasked
-from .codes import class_numbers, codes_of, label_masses
+from .codes import class_numbers, codes_of, known_codes, label_masses
 from .labels import all_classes, check_length, check_target_size, checked_labels, need_y, one_kind, plain_labels
 from .rows import Rows
 from .sources import Column, Piece, check_piece_targets
+
+FEW_LABELS = 64
+"""Targets that are looked at by eye: scikit-learn's checks would take longer than learning their rows."""
+
+TAME_TARGET = 1e9
+"""Numbers whose size is beyond doubt."""
 
 ROUNDED_MASS = 1e-6
 """A class whose rows weigh less than minus this share of all has lost rows that were never in it."""
@@ -44,6 +51,14 @@ class Look(NamedTuple):
     n_outputs: int = 0
     classes: np.ndarray = np.empty(0)
     mass: np.ndarray = np.empty(0)
+
+
+class Seen(NamedTuple):
+    """What came with rows that were predicted: class numbers, or targets as numbers, and weights."""
+
+    codes: Column
+    targets: Column
+    weight: Column
 
 
 class Reading:
@@ -147,6 +162,11 @@ class Classes(Reading):
         hits = self.answer(loo.outputs) == self.answer(loo.targets)
         return hits.reshape(len(hits), -1).all(axis=1).astype(float)
 
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        """The score after rows whose outputs are those of a model with these targets; `now` has theirs too."""
+        assert isinstance(now, Classes)
+        return score.with_hits(self.answer(outputs) == now.classes[seen.codes], seen.weight)
+
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:
         return float(accuracy_score(plain_labels(y), to_numpy(predicted), sample_weight=weight))
@@ -157,6 +177,11 @@ class Classes(Reading):
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
         """Give rows that come after `fit` their targets; the classes there are with them."""
+        if announced is None and type(y) is np.ndarray and y.shape == (rows.n,) and rows.n <= FEW_LABELS:
+            codes = known_codes(y, self.classes)
+            if codes is not None:
+                rows.codes, rows.n_classes = codes, self.n_classes
+                return self
         labels = column_or_1d(checked_labels(y, rows.n, name))
         new = labels if w is None else labels[w > 0]
         known = self.with_labels(new if announced is None else np.concatenate([new, np.asarray(announced)]))
@@ -209,6 +234,9 @@ class Labels(Classes):
 
     def calibrated(self, loo: Scored) -> Calibration | None:
         return label_calibration(loo)
+
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        return score.with_hits(np.all(self.answer(outputs) == seen.targets, axis=1), seen.weight)
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
         targets, encoding = read_labels(y, rows.n, w, name)
@@ -285,6 +313,13 @@ class Numbers(Reading):
         variance = np.average((loo.targets - mean) ** 2, weights=loo.chooser, axis=0)
         return -np.mean((loo.targets - loo.outputs) ** 2 / np.where(variance > 0, variance, 1.0), axis=1)
 
+    def tested(self, score: RunningScore, outputs: np.ndarray, seen: Seen, now: Targets) -> RunningScore:
+        assert seen.targets is not None
+        true, said = seen.targets.astype(float), outputs.astype(float)
+        if self.curve is not None:
+            true, said = self.curve.back(true), self.curve.mean(said)
+        return score.with_numbers(true, said, seen.weight)
+
     @staticmethod
     def score(y: ArrayLike, predicted: Array, weight: ArrayLike | None) -> float:
         return float(r2_score(to_numpy(y), to_numpy(predicted), sample_weight=weight))
@@ -293,6 +328,11 @@ class Numbers(Reading):
         return self._flat(encoding.targets)
 
     def read(self, y: Array, rows: Rows, w: Column, name: str, announced: ArrayLike | None = None) -> Targets:
+        if type(y) is np.ndarray and y.dtype == np.float64 and y.size <= FEW_LABELS and 0 < y.ndim < 3:
+            columns = y.reshape(len(y), -1)
+            if columns.shape == (rows.n, self.n_outputs) and np.abs(columns).max() < TAME_TARGET:  # False of NaN
+                rows.targets = self.onto(columns)
+                return self
         targets, encoding = read_numbers(y, rows.n, rows.dtype, name)
         assert encoding.targets is not None
         rows.targets = self.onto(encoding.targets)

@@ -40,6 +40,21 @@ CONSTANT = 1e-13
 """A column whose variance is below this fraction of its mean square is constant, and rounding makes the variance; one
 whose standard deviation is below this fraction of its mean, too."""
 
+ROUNDED = {"float64": CONSTANT, "float32": 1e-5}
+"""A variance below this fraction of the squares about the shift is the rounding of their products, by their dtype."""
+
+REMOVED = {"float64": 0.0, "float32": 1e-4}
+"""Of the squares that were taken out of a column again, what may be left as rounding beyond that: a column that only
+those rows had does not vary any more."""
+
+VANISHED = 1e-250
+"""Sums below it are nothing: numbers that went on fading would end where each operation takes a hundred times as long,
+and never at zero."""
+
+FAR = 1e4
+"""The mean may be away from the shift by this many variances, squared distances compared, before sums that fade are
+taken about another one: what they held about the old one fades, but what comes would lose digits."""
+
 
 def product_under(ridge: float, space: Space, dtype: str) -> str:
     """The dtype of the products of a Gram of `dtype` rows that gets this ridge, relative to its mean diagonal."""
@@ -129,7 +144,7 @@ class Moments:
         if self.weight > slack:  # parts of rows are left
             self.count = max(self.count, 1)
         else:  # an empty sum is exactly empty
-            vars(self).update(vars(self._empty()))
+            vars(self).update(vars(self.empty()))
 
     def _may_hold(self, removed: Self, all_of_them: bool) -> bool:
         """Whether the squares of these rows fit into the sums, and make them up if nothing else is in."""
@@ -152,12 +167,40 @@ class Moments:
             same = other.shift_a is self.shift_a and other.shift_b is self.shift_b
             self._accumulate(other if same else other._about(self.shift_a, self.shift_b), 1.0)
 
-    def _empty(self) -> Self:
+    def fade(self, factor: float) -> None:
+        """Multiply every weight, and what is remembered of the most these sums ever held."""
+        xp = self.space.xp
+        for name in ("sum_a", "sum_b", "aa", "ab", "bb", "largest", "largest_b"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, float):
+                value = value * factor
+                setattr(self, name, xp.where(xp.abs(value) < VANISHED, xp.zeros_like(value), value))
+        self.weight, self.heaviest = self.weight * factor, self.heaviest * factor
+
+    def follow(self) -> None:
+        """Take the sums about the mean where that has gone far from the shift: means of rows that fade move on."""
+        if not self.weight > 0 or not (
+            self._is_far(self.sum_a, self.squares(), self.shift_a) or self._is_far(self.sum_b, self.bb, self.shift_b)
+        ):
+            return
+        most = {name: getattr(self, name) for name in ("largest", "largest_b", "heaviest", "held")}
+        about = self._about(self.mean_a, self.shift_b if self.sum_b is None else self.mean_b)
+        vars(self).update(vars(about) | most)
+
+    def _is_far(self, sums: Array, squares: Array, shift: Array) -> bool:
+        if sums is None:
+            return False
+        moved = sums / self.weight
+        spread = self.space.xp.abs(squares / self.weight - moved**2)
+        return bool(self.space.xp.any(moved**2 > FAR * (spread + CONSTANT * (moved + shift) ** 2)))
+
+    def empty(self) -> Self:
+        """Of the same kind, with nothing in it."""
         return type(self)(self.space, shifted=self.shifted, product=self.product, full=self.full)
 
     def like(self) -> Self:
         """An empty Moments about the same shift."""
-        new = self._empty()
+        new = self.empty()
         new.shift_a, new.shift_b, new.held = self.shift_a, self.shift_b, self.shift_a is not None
         return new
 
@@ -249,12 +292,13 @@ class Moments:
         # what rounding alone leaves of a constant column is not variance: rounding of the sums when they held the most
         # (rows that were taken out again leave theirs), and of the shift
         most = xp.maximum(squares, largest + xp.zeros_like(squares))
-        floor = CONSTANT * most / self.weight + (CONSTANT * (sums / self.weight + shift)) ** 2
+        lost = ROUNDED[self.product] * most + REMOVED[self.product] * (most - squares)
+        floor = lost / self.weight + (CONSTANT * (sums / self.weight + shift)) ** 2
         return xp.where(v > floor, v, xp.zeros_like(v))
 
     def _of(self, A: Array, B: Array, weight: Array, scratch: bool = False) -> Self:
         """The Moments of one block about this object's shift (taken from the block if this one is empty)."""
-        xp, new = self.space.xp, self._empty()
+        xp, new = self.space.xp, self.empty()
         if weight is None:
             new.count, new.weight = int(A.shape[0]), float(A.shape[0])
         else:
@@ -312,7 +356,7 @@ class Moments:
 
     def _about(self, shift_a: Array, shift_b: Array) -> Self:
         """The same rows about another shift."""
-        new = self._empty()
+        new = self.empty()
         new.count, new.weight, new.shift_a, new.shift_b = self.count, self.weight, shift_a, shift_b
         da = self.shift_a - shift_a
         new.sum_a = self.sum_a + self.weight * da

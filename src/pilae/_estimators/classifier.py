@@ -20,8 +20,10 @@ from .._data.rows import times_factor, unit_of
 from .._data.targets import Classes, Targets, read_labels
 from .._search.spec import Spec
 from . import parameters
+from .arrival import Arrival
 from .base import BasePILAE, head_has
 from .fitted import FittedModel, attribute
+from .update import with_class_sums
 
 
 @saveable
@@ -81,8 +83,9 @@ default="auto"
         Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
     block_rows : int or "auto", default="auto"
         Rows read at a time; "auto" keeps a block within 128 MiB.
-    keep_statistics : bool, default=True
-        Keep the sums behind the output layer (`head_.output.moments`).
+    keep_statistics : bool or "classes", default=True
+        Keep the sums behind the output layer (`head_.output.moments`). With "classes" and class_weight="balanced" they
+        are kept for each class, so that `partial_fit`, `forget` and `merge` balance exactly; up to 2 GB of them.
     random_state : int, RandomState instance or None, default=None
         Seed of the row hash and of the head's biases; None counts as 0.
     verbose : int, default=0
@@ -122,6 +125,9 @@ default="auto"
         are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
         brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty
         without search.
+    stream_score_ : float
+        Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
+        `RunningScore` with its curve, and what each row of the last call gave.
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).
@@ -173,7 +179,8 @@ default="auto"
         "class_weight": parameters.Rule(
             lambda v: v is None or isinstance(v, dict) or (isinstance(v, str) and v == "balanced"),
             "None, 'balanced' or a dict from class to weight",
-        )
+        ),
+        "keep_statistics": parameters.flag("classes"),
     }
 
     classes_ = attribute("targets.classes")
@@ -235,14 +242,16 @@ default="auto"
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass
-        rows.weigh_classes(self._class_factor(targets.classes, mass), mass)
+        factor = self._class_factor(targets.classes, mass)
+        rows.weigh_classes(factor, mass)
         rows.read_as(targets)
         columns = columns_of(rows.source)
         categorical = columns.categorical(self.categorical_features)
         if categorical:
             rows.learn_intake(categorical)
         routed = self._head_fit_params(None, fit_params, given=False)
-        return self._fitted_to(spec, rows, columns, targets, None, routed)
+        fitted = self._fitted_to(spec, rows, columns, targets, None, routed)
+        return with_class_sums(fitted, rows, factor) if self._by_class and factor is not None else fitted
 
     def _fit_arrays(
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
@@ -256,20 +265,36 @@ default="auto"
                 "head='softmax' takes one label a row: for multilabel targets use 'shln', 'ridge' or a multilabel "
                 "estimator such as sklearn.neighbors.KNeighborsClassifier."
             )
-        given, unit = w is not None, unit_of(w)
+        given, unit, factor = w is not None, unit_of(w), None
         if self.class_weight is not None:
             if encoding.codes is None:
                 raise weights_of_labels()
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
-            w, unit = times_factor(self._class_factor(targets.classes, mass), encoding.codes, w, unit)
+            factor = self._class_factor(targets.classes, mass)
+            w, unit = times_factor(factor, encoding.codes, w, unit)
         rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features))
         routed = self._head_fit_params(w, fit_params, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         if not spec.head.linear and not targets.multilabel:  # those that had weight
             targets = Classes(fitted.head.classes_among(targets.classes))
+        if self._by_class and factor is not None:
+            fitted = with_class_sums(fitted, rows, factor)
         return replace(fitted, targets=targets, weight_exponent=exponent)
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None, update="head"):
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        classes=None,
+        sample_weight=None,
+        update="head",
+        *,
+        decay=None,
+        half_life=None,
+        test_first=False,
+        current=False,
+        window=None,
+    ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
@@ -282,23 +307,57 @@ default="auto"
             "all" is the paper's incremental PILAE: the decoders of the layers follow by recursive least squares, and
             the tied encoders with them. It is approximate, because earlier rows were summed under earlier features;
             after it `forget` and `merge` are refused.
+        decay : float above 0 and at most 1, optional
+            Rows that are in lose weight: sums are multiplied by it, once in this call. Exactly a fit of the output
+            layer with weights decay ** age; scales of features stay those of before the first such call, means follow.
+        half_life : float, optional
+            The same by row, in the order of the rows: a row counts half as much when so many others came after it.
+        test_first : bool or float, default=False
+            Predict the rows before they are learnt, and keep a running score (`stream_score_`); a row counts half after
+            so many more (True: 1,000).
+        current : bool, default=False
+            Output weights follow each row at once (up to 32 in NumPy), with lambda and scales of the last whole solve,
+            made anew when the sum of weights has moved by 1%. Other updates, `head_` and `save` are exact.
+        window : int, optional
+            Only the last so many rows stay in, from the first call, or a `fork`, on; later calls need not name it. They
+            are kept in the model and in its files (`save(statistics=False)` leaves them out).
 
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pilae import PILAEClassifier
+        >>> X = np.random.default_rng(0).standard_normal((400, 3))
+        >>> model = PILAEClassifier(depth=0, head="ridge").partial_fit(X[:200], X[:200, 0] > 0, half_life=20)
+        >>> model = model.partial_fit(X[200:], X[200:, 0] < 0, half_life=20)  # the opposite is true now
+        >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
+        True
         """
-        return self._partial_fit(X, y, classes, sample_weight, update)
+        return self._partial_fit(
+            X, y, classes, sample_weight, Arrival.asked(update, decay, half_life, test_first, current, window)
+        )
 
     @property
     def n_outputs(self) -> int | None:
         """Number of labels of a multilabel model; classes may differ between models that are merged."""
         return len(self.classes_) if self.multilabel_ else None
 
+    @property
+    def _by_class(self) -> bool:
+        """Whether sums are kept by class, so that classes can be balanced whatever comes and goes."""
+        return isinstance(self.class_weight, str) and self.keep_statistics == "classes"
+
     def _check_additive(self, method: str) -> None:
-        if isinstance(self.class_weight, str):
+        if not isinstance(self.class_weight, str):
+            return
+        if not self._by_class or (self.fitted_ and self.fitted_.head.linear(method).output.by_class is None):
             raise ValueError(
-                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: give the weight of "
-                "each class as a dict, or of each row as sample_weight."
+                f"{method} cannot be exact with class_weight='balanced', which depends on all rows: fit with "
+                "keep_statistics='classes', or give the weight of each class as a dict, or of each row as "
+                "sample_weight."
             )
 
     def _later_factor(self, targets: Targets) -> np.ndarray | None:

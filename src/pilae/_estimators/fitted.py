@@ -30,9 +30,12 @@ from .._data.opening import Running
 from .._data.rows import Rows
 from .._data.targets import Numbers, Targets
 from .._engine.bounds import Bounds
+from .._engine.fading import Fading
+from .._engine.running import RunningScore
 from .._network.head import Head
 from .._network.linear import LinearPeer
 from .._network.network import Network
+from .window import Window
 
 
 @saveable
@@ -113,6 +116,12 @@ class FittedModel(FittedNetwork):
     """How good a plain linear model of the same rows is, where that was looked at."""
     row_weights: np.ndarray | None = None
     """What a robust fit gave each row."""
+    fading: Fading | None = None
+    """How rows lose weight with age, where they do."""
+    window: Window | None = None
+    """The rows that are in, where only the last ones are."""
+    tested: RunningScore | None = None
+    """How well rows were predicted before they were learnt, where somebody asked."""
 
     @property
     def widest(self) -> int:
@@ -130,7 +139,7 @@ class FittedModel(FittedNetwork):
 
     def lean(self) -> Self:
         layers = [replace(layer, statistics=None) for layer in self.network.layers]
-        return replace(self, network=replace(self.network, layers=layers), head=self.head.lean())
+        return replace(self, network=replace(self.network, layers=layers), head=self.head.lean(), window=None)
 
     def judged(self, scored: Rows) -> FittedModel:
         """With the leave-one-out results of its head, where that has some, of these rows."""
@@ -155,10 +164,17 @@ class FittedModel(FittedNetwork):
         self.columns.check()
         self.head.check_shapes(self.network.check_shapes(self.columns.width), self.targets.n_outputs)
         self.targets.check_shapes()
-        if not isinstance(self.halves, Halves | None) or type(self.optimism) is not float:
-            raise TypeError("halves and optimism are not what they are called")
-        if self.halves is not None:
-            self.halves.check()
+        kinds = (self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore), (self.window, Window)
+        for part, kind in kinds:
+            if part is not None and not isinstance(part, kind):
+                raise TypeError(f"a {kind.__name__} is not what it is called")
+        if type(self.optimism) is not float:
+            raise TypeError("optimism is no number")
+        for checked in (self.halves, self.fading, self.tested):
+            if checked is not None:
+                checked.check()
+        if self.window is not None:
+            self.window.check(self.columns.width)
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
         if self.bounds is not None:

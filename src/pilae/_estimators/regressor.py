@@ -22,6 +22,7 @@ from .._engine.intervals import interval_quantiles
 from .._search.fit import Result, fit_network
 from .._search.spec import Spec
 from . import parameters
+from .arrival import Arrival
 from .base import BasePILAE
 from .fitted import FittedModel, attribute
 
@@ -231,21 +232,35 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         targets = self._read().targets
         return "none" if not isinstance(targets, Numbers) or targets.curve is None else "asinh"
 
-    def partial_fit(self, X, y=None, sample_weight=None, update="head"):
+    def partial_fit(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        update="head",
+        *,
+        decay=None,
+        half_life=None,
+        test_first=False,
+        current=False,
+        window=None,
+    ):
         """Add rows. The first call fits the network; later ones, also after `fit`, add to the output layer exactly.
 
         Parameters
         ----------
         X, y, sample_weight
             As in `fit`.
-        update : {"head", "all"}, default="head"
+        update, decay, half_life, test_first, current, window
             As in `PILAEClassifier.partial_fit`.
 
         Returns
         -------
         self
         """
-        return self._partial_fit(X, y, None, sample_weight, update)
+        return self._partial_fit(
+            X, y, None, sample_weight, Arrival.asked(update, decay, half_life, test_first, current, window)
+        )
 
     @property
     def n_outputs(self) -> int:

@@ -7,6 +7,7 @@ until somebody predicts.
 
 import copy
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,80 +17,147 @@ import numpy as np
 from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
-from .._data.rows import Rows
+from .._data.rows import Block, Rows
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
+from .._engine.class_sums import ClassSums, check_room
+from .._engine.fading import Fading
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
 from .._network.network import FeatureCache, Network
-from .._network.output import add_features, blurred, definite, features_of
+from .._network.output import Sums, add_features, blurred, definite, features_of
 from .._network.survey import rows_to_score
 from .fitted import FittedModel
+from .window import kept
 
 
-def added(fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool) -> FittedModel:
-    """With these rows in the output layer, and where `layers` says so in the layers too, which is approximate."""
+def added(
+    fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool = False, fading: Fading | None = None
+) -> FittedModel:
+    """With these rows in the output layer, and where `layers` says so in the layers too, which is approximate. With
+    `fading` those that are in grow older first."""
     network = fitted.network
     if layers:
         with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
             network = _updated_network(network, rows)
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
-    columns = targets.columns_of(fitted.targets)
-    moments = moments.copy() if columns is None else moments.arranged(columns)
-    moments.merge(_summed(fitted, head, network, rows, moments))
-    new = _with_sums(fitted, head, moments, targets)
-    bounds = fitted.bounds
-    if bounds is not None:
-        extent = rows.extent()
-        bounds = bounds.joined(extent.low, extent.high)
-    return replace(new, network=network, approximate=fitted.approximate or layers, bounds=bounds)
+    if fading is not None and moments.count:
+        head = holding(head, moments)
+    sums = arranged(head.output.by_class or moments, targets.columns_of(fitted.targets))
+    if fading is not None:
+        sums.fade(fading.kept(rows.n))
+    sums.merge(summed(fitted, head, network, rows, sums, fading))
+    if fading is not None:
+        sums.follow()
+    new = with_sums(fitted, head, sums, targets)
+    if fading is not None:
+        head = holding(new.head.linear("partial_fit"), statistics(new, "partial_fit"))
+        new, fading = replace(new, head=head), fading.following(fitted.fading)
+    fading = fading or fitted.fading
+    return replace(seen(new, rows), network=network, approximate=fitted.approximate or layers, fading=fading)
+
+
+def seen(fitted: FittedModel, rows: Rows) -> FittedModel:
+    """With the ranges of these rows among those that were seen."""
+    if fitted.bounds is None:
+        return fitted
+    extent = rows.extent()
+    return replace(fitted, bounds=fitted.bounds.joined(extent.low, extent.high))
+
+
+def arranged(sums: Sums, columns: list[int | None] | None) -> Sums:
+    """A copy, with columns for classes that came."""
+    return sums.copy() if columns is None else sums.arranged(columns)
+
+
+def holding(head: LinearHead, moments: Moments) -> LinearHead:
+    """With the scales of its features held."""
+    return replace(head, output=head.output.holding(moments, head.hidden))
+
+
+def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
+    """Give rows that are in the weight they still have."""
+    if fitted.fading is None:
+        if age is not None:
+            raise ValueError("No row of this model has lost weight: leave 'age' out.")
+        return
+    share = fitted.fading.at_age(age, rows.n)
+    if not rows.in_memory:
+        raise ValueError("Rows that have lost weight are forgotten from arrays, not from a source.")
+    rows.weight = share if rows.weight is None else share * rows.weight
 
 
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     """Without these rows."""
-    head = fitted.head.linear("forget")
+    head, window = fitted.head.linear("forget"), fitted.window
     if targets is not fitted.targets:
         raise ValueError(
             "Cannot forget these rows: y holds a class that was never in. Give rows that were added, with the "
             "targets they had."
         )
-    moments = exact_statistics(fitted, "forget").copy()
-    moments.subtract(_summed(fitted, head, fitted.network, rows, moments))
+    sums = (head.output.by_class or exact_statistics(fitted, "forget")).copy()
+    if window is not None:
+        gone = kept(rows, rows.n)
+        assert gone is not None
+        window = window.without(gone)
+    sums.subtract(summed(fitted, head, fitted.network, rows, sums))
+    moments = all_of(sums)
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
-        if not definite(moments, head.hidden):
+        held = head.output.held
+        if not definite(moments, head.hidden, held):
             raise ValueError(
                 "Cannot forget these rows: without them the sums kept would not be those of any rows, so they were "
                 "never added. Give rows that were added, with the values and the weights they had."
             )
-        if blurred(moments, head.hidden, head.output.ridge):
+        if blurred(moments, head.hidden, head.output.ridge, held):
             warn(
                 "What was forgotten was so large beside what stays that rounding is left of it in the sums: "
                 "predictions may hold to few digits only. For exact ones fit again on the rows that stay: "
                 "forget(X, y, remaining=(X_rest, y_rest))."
             )
     head.calibrated(targets)  # a few numbers; what it is found from goes
-    new = _with_sums(fitted, head, moments, targets)
+    new = with_sums(fitted, head, sums, targets)
     left = new.head.linear("forget")
-    return replace(new, head=replace(left, output=left.output.without_rows()), loo_predictions=None)
+    left = replace(left, output=left.output.without_rows())
+    return replace(new, head=left, loo_predictions=None, window=window)
 
 
 def forked(fitted: FittedModel) -> FittedModel:
     """The same network with no rows in it."""
     head, empty = fitted.head.linear("fork"), statistics(fitted, "fork").like()
     calibration = head.calibrated(fitted.targets)
-    output = replace(head.output.without_rows(), moments=empty)
+    by_class = None if head.output.by_class is None else head.output.by_class.like()
+    output = replace(head.output.without_rows(), moments=empty, by_class=by_class, waiting=None, held=None)
     head = LinearHead(head.hidden, output, calibration)
-    return replace(fitted, head=head, loo_score=None, loo_predictions=None, loo_is_stale=True)
+    return replace(
+        fitted,
+        head=head,
+        loo_score=None,
+        loo_predictions=None,
+        loo_is_stale=True,
+        fading=None,
+        window=None,
+        tested=None,
+    )
 
 
 def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel:
     """With the rows of other models of the same network."""
     assert fitted is not None
     head, moments, targets = fitted.head.linear("merge"), exact_statistics(fitted, "merge"), fitted.targets
+    if any(each.fading is not None for each in (fitted, *others)):
+        raise ValueError(
+            "Models whose rows lose weight with age cannot be merged, because ages count the rows of one model alone: "
+            "merge first, and let rows fade afterwards."
+        )
+    if any(each.window is not None for each in (fitted, *others)):
+        raise ValueError(
+            "Models of the last rows cannot be merged: the rows of which would leave first? Merge their rows."
+        )
     own_hash = network_hash(fitted, "merge") if others else ""
     for number, other in enumerate(others, 1):
         exact_statistics(other, "merge")
@@ -101,16 +169,19 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
                 f"Model {number} to merge has another network: only models that share one can be merged. Fit one, "
                 "give every site its fork(), and merge the forks."
             )
-    columns = targets.columns_of(fitted.targets)
-    moments = moments.copy() if columns is None else moments.arranged(columns)
-    for other in others:
-        theirs, columns = exact_statistics(other, "merge"), targets.columns_of(other.targets)
-        moments.merge(theirs if columns is None else theirs.arranged(columns))
+    balanced = head.output.by_class
+    sums = arranged(balanced or moments, targets.columns_of(fitted.targets))
+    for number, other in enumerate(others, 1):
+        theirs = other.head.linear("merge").output.by_class
+        if (theirs is None) != (balanced is None):
+            raise ValueError(f"Model {number} to merge keeps other sums: fit all with the same keep_statistics.")
+        more = arranged(theirs or exact_statistics(other, "merge"), targets.columns_of(other.targets))
+        sums.merge(more)  # type: ignore[arg-type]
     bounds = fitted.bounds
     for other in others:
         if bounds is not None:
             bounds = None if other.bounds is None else bounds.joined(other.bounds.low, other.bounds.high)
-    return replace(_with_sums(fitted, head, moments, targets), bounds=bounds)
+    return replace(with_sums(fitted, head, sums, targets), bounds=bounds)
 
 
 def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -> FittedModel:
@@ -150,23 +221,54 @@ def exact_statistics(fitted: FittedModel, method: str) -> Moments:
     return moments
 
 
-def _summed(fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Moments) -> Moments:
-    """The sums of some rows, about the shift of those that are kept."""
+def summed(
+    fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Sums, fading: Fading | None = None
+) -> Any:
+    """The sums of some rows, of the kind of those that are kept and about their shift."""
     add = partial(add_features, FeatureCache(network), head.hidden)
+    if fading is not None and fading.by_row:
+        add = partial(_add_faded, add, fading, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
         sums = rows.total(partial(copy.copy, like.like()), add, "adding the rows", fitted.widest)
     check_sums(sums.is_finite())
     return sums
 
 
-def _with_sums(fitted: FittedModel, head: LinearHead, moments: Moments, targets: Targets) -> FittedModel:
+def _add_faded(add: Callable[[Sums, Block], None], fading: Fading, rows: Rows, moments: Sums, block: Block) -> None:
+    """Add a block whose rows came one after another."""
+    share = fading.weights(block.start, block.start + int(block.X.shape[0]), rows.n)
+    w = rows.space.asarray(share, "float64")
+    add(moments, block._replace(w=w if block.w is None else w * block.w))
+
+
+def all_of(sums: Sums) -> Moments:
+    """The sums of all rows."""
+    return sums if isinstance(sums, Moments) else sums.balanced()
+
+
+def with_class_sums(fitted: FittedModel, rows: Rows, factor: np.ndarray) -> FittedModel:
+    """With the sums of the rows it was fitted to by class; their weights hold the `factor` of their class."""
+    head, moments = fitted.head.linear("fit"), statistics(fitted, "fit")
+    check_room(len(factor), int(moments.aa.shape[0]))
+    empty = ClassSums.of(len(factor), moments.space, moments.product)
+    sums = summed(fitted, head, fitted.network, rows, empty)
+    for part, weight in zip(sums.parts, factor, strict=True):
+        if part.count:
+            part.fade(1.0 / float(weight))
+    return replace(fitted, head=replace(head, output=replace(head.output, by_class=sums)))
+
+
+def with_sums(fitted: FittedModel, head: LinearHead, sums: Sums, targets: Targets) -> FittedModel:
     """With new sums, and new classes if there are any: a class that came late has an output of its own."""
+    moments = all_of(sums)
     check_sums(moments.is_finite())
     calibration = head.calibration
     if targets is not fitted.targets:  # a map knows the old classes only
         before = head.calibrated(fitted.targets)
         calibration = None if before is None else Calibration(before.temperature)
-    head = LinearHead(head.hidden, replace(head.output, moments=moments, solved=False), calibration)
+    by_class = None if isinstance(sums, Moments) else sums
+    output = replace(head.output, moments=moments, by_class=by_class, waiting=None, following=None, solved=False)
+    head = LinearHead(head.hidden, output, calibration)
     return replace(fitted, head=head, targets=targets, loo_is_stale=True)
 
 

@@ -162,7 +162,7 @@ class _OutputFit:
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows) -> Scored:
     """Leave-one-out of the output layer as it is now, on rows that are in its sums and are no neurons of it."""
     moments = head.statistics("recalibrate")
-    scaling, factors = ridge_factors(moments, head.hidden)
+    scaling, factors = ridge_factors(moments, head.hidden, held=head.output.held)
     chooser = chooser_of(scored, np.zeros(scored.n, bool))
     batches = scored_batches(scored, features, scaling, chooser, once=True)
     [loo] = leave_one_out(factors, [head.output.ridge], moments.mean_b, batches)

@@ -105,10 +105,11 @@ class LinearHead(Head):
         return F if self.hidden is None else self.hidden(F)
 
     def outputs(self, F: Array) -> Array:
-        return self._of_features(self.features(F))
+        return self.answers(self.features(F))
 
-    def _of_features(self, F: Array) -> Array:
-        outputs = self.output(F)
+    def answers(self, features: Array) -> Array:
+        """The outputs for what the output layer sees."""
+        outputs = self.output(features)
         # a class made of them would not show it
         if not isinstance(outputs, np.ndarray) or not math.isfinite(outputs.sum()):
             check_answer(outputs)
@@ -117,7 +118,7 @@ class LinearHead(Head):
     def intervals(self, F: Array, quantile: Quantile) -> tuple[Array, Array]:
         """The lower and the upper ends of outputs; `quantile` says how many local scales lie between output and end."""
         F = self.features(F)
-        centre, scale = self._of_features(F), self.output.local_scale
+        centre, scale = self.answers(F), self.output.local_scale
         half = quantile(to_numpy(centre)) * (1.0 if scale is None else scale(F))
         width = space_of(centre).asarray(half, dtype_name(centre))
         return centre - width, centre + width
@@ -162,35 +163,47 @@ class LinearHead(Head):
             )
         return self.output.loo
 
-    def statistics(self, method: str) -> Moments:
-        """The sums of the output layer, where `method` needs them."""
+    def check_sums(self, method: str) -> None:
+        """An error where `method` needs the sums of the output layer and they were not kept."""
         if self.output.moments is None:
             raise ValueError(
                 f"{method} needs the sums of the output layer, which this model was fitted or saved without: use "
                 "keep_statistics=True in fit and statistics=True in save."
             )
-        return self.output.moments
+
+    def statistics(self, method: str) -> Moments:
+        """The sums of the output layer, where `method` needs them."""
+        self.check_sums(method)
+        moments = self.output.sums()
+        assert moments is not None
+        return moments
 
     def ready(self) -> None:
-        if not self.output.solved:
-            moments = self.output.moments
+        output = self.output
+        if not output.solved and output.following is None:
+            moments = output.sums()
             if moments is None or not moments.count:
                 raise ValueError(
                     "This model has no rows in it: add some by partial_fit, or merge a model that has some."
                 )
             with sharing():
-                self.output.solve(moments, self.hidden)
+                output.solve(moments, self.hidden)
 
     def judged(self, targets: Targets) -> tuple[np.ndarray, np.ndarray, float] | None:
         loo, rows = self.output.loo, self.output.scored_rows
         return None if loo is None or rows is None else (rows, *targets.judged(loo))
 
     def settle(self) -> None:
-        if self.output.moments is not None and self.output.moments.count:
-            self.ready()
+        output = self.output
+        if not output.solved or output.waiting is not None:
+            with sharing():
+                self.output = output.settled(self.hidden)
 
     def lean(self) -> LinearHead:
-        return replace(self, output=replace(self.output, moments=None))
+        output = self.output
+        solved = output.solved or output.following is not None
+        bare = replace(output, moments=None, by_class=None, waiting=None, following=None, solved=solved)
+        return replace(self, output=bare)
 
     def check_shapes(self, columns: int, n_outputs: int) -> None:
         if self.hidden is not None:
@@ -200,10 +213,18 @@ class LinearHead(Head):
         outputs = n_outputs if self.output.solved else int(coef.shape[1])
         check_shape(coef, columns, outputs)
         check_shape(self.output.intercept, outputs)
+        if self.output.held is not None:
+            check_shape(self.output.held, columns)
         if moments is not None and moments.count:
             check_shape(moments.ab, columns, n_outputs)
         if self.output.local_scale is not None:
             self.output.local_scale.check_shapes(columns, len(self.residuals().weight), n_outputs)
+        by_class = self.output.by_class
+        if by_class is not None:
+            check_shape(np.empty(len(by_class.parts)), n_outputs)
+            for part in by_class.parts:
+                if part.count:
+                    check_shape(part.ab, columns, n_outputs)
 
     def try_out(self, F: Array) -> None:
         self.outputs(F)

@@ -53,8 +53,8 @@ class SaveMixin:
         ----------
         path : path-like
         statistics : bool, default=True
-            Keep the sums that `partial_fit`, `forget` and `merge` need. They are most of the file where the head is
-            wide, and a model that only predicts can do without.
+            Keep the sums that `partial_fit`, `forget` and `merge` need, and the rows of a window. They are most of the
+            file where the head is wide, and a model that only predicts can do without.
         """
         save(self, path, statistics=statistics)
 
@@ -63,7 +63,7 @@ def save(model: Any, path: str | os.PathLike, *, statistics: bool = True, extra:
     """Write a model to a file; `extra` are more things to keep beside it (see `load_all`)."""
     check_is_fitted(model)
     model = model._settled()
-    writer = Writer(() if statistics else ("moments", "statistics"))
+    writer = Writer(() if statistics else ("moments", "by_class", "statistics", "window"))
     tree = {name: writer.encode(value, name) for name, value in {"model": model, **(extra or {})}.items()}
     header = {
         "file": "pilae",

@@ -1,0 +1,30 @@
+"""The pictures of the pages on streams, sites, deletion and classes, drawn by their own code:
+python docs/examples/pages.py [folder]
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+
+DOCS = Path(__file__).resolve().parents[1]
+PAGES = ("stream", "sites", "deletion", "later_classes")
+
+
+def main(folder: Path) -> None:
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "pilae"  # the same file each time
+    folder.mkdir(exist_ok=True)
+    for page in PAGES:
+        text = (DOCS / f"{page}.md").read_text()
+        blocks = re.findall(r"^(% not executed.*\n)?```python\n(.*?)^```$", text, flags=re.M | re.S)
+        space: dict = {}
+        for skipped, code in blocks:
+            if not skipped:
+                exec(compile(code, page, "exec"), space)
+        space["figure"].savefig(folder / f"{page}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)

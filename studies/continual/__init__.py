@@ -1,0 +1,1 @@
+"""Streams that change, and classes, clients and deletions: pilae beside what else learns on."""
