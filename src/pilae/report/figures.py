@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.extras import extra
-from ..plot import (
+from ..plot.displays import (
     COLOUR,
     FAINT,
     OTHER,

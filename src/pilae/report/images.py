@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array, to_numpy
-from ..plot import filters_of
+from ..plot.filters import filters_of
 from ..save import versions
 from .figures import drawn_images
 from .page import Report

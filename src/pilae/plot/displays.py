@@ -1,13 +1,4 @@
-"""Pictures of why a network is what it is, in the way of scikit-learn's Display objects. Needs matplotlib.
-
-WidthPathDisplay.from_estimator(model)          error of every width, from one fit
-DepthDisplay.from_estimator(model)              the candidates of the search, by depth
-ImportancesDisplay.from_estimator(model)        which columns move the outputs
-SpectrumDisplay.from_data(X)                    singular values of the data, and where they count as zero
-CalibrationDisplay.from_estimator(model, X, y)  whether probabilities mean what they say
-StreamDisplay.from_estimator(model)             how well rows were predicted before they were learnt
-FiltersDisplay.from_estimator(conv)             the filters of a patch layer
-"""
+"""Displays of networks, searches and streams."""
 
 from __future__ import annotations
 
@@ -18,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._arrays import Array, to_numpy
-from ._base.extras import extra
-from ._engine.linalg import rank_cutoff
-from ._engine.running import RunningScore
-from ._engine.widths import WidthPath
+from .._arrays import Array
+from .._base.extras import extra
+from .._engine.linalg import rank_cutoff
+from .._engine.running import RunningScore
+from .._engine.widths import WidthPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
 COLOUR, OTHER, FAINT = "#1b7f5c", "#c8553d", "#9aa5b1"
 
 
-class _Display:
+class Display:
     """Drawing on an axis of the caller's or a new one; the axis stays in `ax_`, its figure in `figure_`."""
 
     ax_: Axes
@@ -57,7 +48,7 @@ def tidy(ax: Axes) -> None:
 
 
 @dataclass
-class WidthPathDisplay(_Display):
+class WidthPathDisplay(Display):
     """Leave-one-out error of every width of the hidden layer.
 
     Attributes
@@ -135,7 +126,7 @@ def plain_log(ax: Axes) -> None:
 
 
 @dataclass
-class DepthDisplay(_Display):
+class DepthDisplay(Display):
     """Leave-one-out loss of the candidates of the search's first round, by depth, and the depth that was chosen.
 
     Each candidate is a point, the best of each depth are joined, the chosen depth is a dotted line. Losses of the last
@@ -179,7 +170,7 @@ class DepthDisplay(_Display):
 
 
 @dataclass
-class ImportancesDisplay(_Display):
+class ImportancesDisplay(Display):
     """How much each column moves the outputs: `feature_importances_`, the largest first.
 
     Attributes
@@ -230,7 +221,7 @@ class ImportancesDisplay(_Display):
 
 
 @dataclass
-class SpectrumDisplay(_Display):
+class SpectrumDisplay(Display):
     """Singular values of the data, and the cut-off below which they count as zero.
 
     Attributes
@@ -268,7 +259,7 @@ class SpectrumDisplay(_Display):
 
 
 @dataclass
-class CalibrationDisplay(_Display):
+class CalibrationDisplay(Display):
     """How often the predicted class is right, against the probability it was given.
 
     Attributes
@@ -319,7 +310,7 @@ class CalibrationDisplay(_Display):
 
 
 @dataclass
-class StreamDisplay(_Display):
+class StreamDisplay(Display):
     """How well the rows of a stream were predicted before they were learnt: a running score, late rows counting most.
 
     Attributes
@@ -368,42 +359,3 @@ class StreamDisplay(_Display):
     def _draw(self, ax: Axes) -> None:
         ax.plot(self.rows, self.scores, color=COLOUR, marker="o" if len(self.rows) < 3 else None)
         ax.set(xlabel="rows of the stream", ylabel=f"score before learning\n(half-life {self.half_life:g} rows)")
-
-
-def filters_of(model: BaseEstimator, branch: int = 0) -> np.ndarray:
-    """The first patch layer's filters of a fitted `ConvPILAE` as images from 0 to 1, gray or with three channels."""
-    check_is_fitted(model)
-    layer = model.branches_[branch].layers[0]
-    count = layer.width // (2 if model.both_signs else 1)  # the other half are their negatives
-    W = to_numpy(layer.weights)[:, :count].T.reshape(count, *layer.size, layer.channels).astype(float)
-    W = W if layer.channels == 3 else W.mean(axis=3)
-    flat = np.abs(W).reshape(count, -1).max(axis=1).reshape(-1, *[1] * (W.ndim - 1))
-    return 0.5 + 0.5 * W / np.where(flat > 0, flat, 1.0)
-
-
-@dataclass
-class FiltersDisplay(_Display):
-    """What a patch of an image is compared with.
-
-    Attributes
-    ----------
-    filters : ndarray of shape (count, height, width) or (count, height, width, 3)
-        From 0 to 1; a half is no weight.
-    """
-
-    filters: np.ndarray
-
-    @classmethod
-    def from_estimator(cls, model: BaseEstimator, *, branch: int = 0, count: int = 64, ax: Axes | None = None) -> Self:
-        """Draw the first filters of a fitted `ConvPILAE`."""
-        return cls(filters_of(model, branch)[:count]).plot(ax=ax)
-
-    def _draw(self, ax: Axes) -> None:
-        columns = int(np.ceil(len(self.filters) ** 0.5))
-        n, h, w = self.filters.shape[:3]
-        sheet = np.ones((-(-n // columns) * (h + 1) + 1, columns * (w + 1) + 1, *self.filters.shape[3:]))
-        for k, each in enumerate(self.filters):
-            top, left = (k // columns) * (h + 1) + 1, (k % columns) * (w + 1) + 1
-            sheet[top : top + h, left : left + w] = each
-        ax.imshow(sheet, cmap="gray", vmin=0, vmax=1)
-        ax.set_axis_off()
