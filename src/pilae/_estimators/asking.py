@@ -2,24 +2,15 @@
 
 from typing import Any
 
-import numpy as np
-
 from .._arrays import Array
 from .._data.dask import dask_score, is_dask
 from .._data.opening import Question, answers
-from .._data.rows import Rows
 from .._data.sources import Source
 from .fitted import FittedModel, Fitting
 
 
 class Asking(Fitting[FittedModel]):
     """Questions to the head, and whether rows are like those that were seen."""
-
-    def _check_loaded(self) -> None:
-        fitted = self._read()
-        fitted.check()
-        rows = Rows(np.zeros((1, fitted.columns.width)), fitted.network.space, dtype=fitted.network.dtype)
-        fitted.head.try_out(rows.map(fitted.network, fitted.widest))
 
     def _ask(self, method: str, X: Any, called: str = "") -> Array:
         """What the head says of the rows; `called` is the estimator's own method where that has another name."""

@@ -173,6 +173,12 @@ class BasePILAE(
             rows.learn_intake()
             return fit_network(spec, rows, y, fit_params, targets.merits), targets
 
+    def _check_loaded(self) -> None:
+        fitted = self._read()
+        fitted.check()
+        rows = Rows(np.zeros((1, fitted.columns.width)), fitted.network.space, dtype=fitted.network.dtype)
+        fitted.head.try_out(rows.map(fitted.network, fitted.widest))
+
     # ----------------------------------------------------------------------------------------- predicting
 
     def transform(self, X: Any, layer: int | None = None) -> Array:
