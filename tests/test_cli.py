@@ -86,6 +86,15 @@ def test_numbers_are_predicted_with_intervals(folder, prices, capsys):
     assert scores["rows"] == 800
 
 
+def test_rows_far_outside_are_counted_and_named(folder, prices, capsys):
+    strange, out = pd.read_csv(folder / "new.csv"), folder / "far.csv"
+    strange.loc[3, "size"] = 1e6
+    strange.to_csv(folder / "strange.csv", index=False)
+    assert run("predict", prices, folder / "strange.csv", "-o", out, "--far") == 0
+    assert pd.read_csv(out)["far"].tolist() == [number == 3 for number in range(20)]
+    assert "1 of 20 rows lie far outside" in capsys.readouterr().err
+
+
 def test_classes_are_predicted_with_probabilities(folder, kinds, capsys):
     assert run("predict", kinds, folder / "new.csv", "--proba") == 0
     lines = capsys.readouterr().out.splitlines()

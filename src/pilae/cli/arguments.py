@@ -65,6 +65,7 @@ PREDICT = [
     Argument("--id", metavar="COLUMNS", help="columns of the table to put beside the predictions, separated by commas"),
     Argument("--proba", action="store_true", help="also the probability of every class"),
     Argument("--interval", type=float, metavar="COVERAGE", help="also intervals, for numbers: 0.9 is 90%%"),
+    Argument("--far", action="store_true", help="also whether a row lies far outside what the model was fitted on"),
 ]
 
 REPORT = [

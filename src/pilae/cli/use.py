@@ -19,19 +19,25 @@ def predict(options: Namespace) -> None:
     _check_predict(options, encoder.task)
     import pandas as pd
 
-    rows, ids = 0, names_of(options.id)
+    rows, far, ids = 0, 0, names_of(options.id)
     table = opened(options, encoder=encoder)
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
             beside = _ids(piece, ids, encoder.target, table.name)
-            predictions = _predictions(model, encoder, encoder.transform(piece), options)
+            X = encoder.transform(piece)
+            predictions, away = _predictions(model, encoder, X, options), _far(model, X)
+            predictions |= {"far": away} if options.far else {}
             pd.DataFrame(beside | predictions).to_csv(file, index=False, header=not rows)
-            rows += len(piece)
+            rows, far = rows + len(piece), far + int(away.sum())
         if not rows:
             raise ValueError(f"{table.name} has no rows.")
     remark(table.remarks)
+    if far:
+        which = "the last column says which" if options.far else "--far says which"
+        remark([f"{far:,} of {rows:,} rows lie far outside what the model was fitted on: {which}."])
     if options.output != "-":
-        tell(options, {"rows": rows, "output": options.output}, [f"{rows:,} rows predicted: {options.output}"])
+        result = {"rows": rows, "rows_far_outside": far, "output": options.output}
+        tell(options, result, [f"{rows:,} rows predicted: {options.output}"])
 
 
 def _check_predict(options: Namespace, task: str) -> None:
@@ -58,6 +64,11 @@ def _ids(piece: Frame, names: list[str], target: str, where: str) -> dict[str, C
             raise ValueError(f"--id {name!r} would have the name of the predictions: leave it out.")
     columns = {name: piece[name].reset_index(drop=True) for name in names}
     return {name: column.astype("Int64") if is_whole(column.dropna()) else column for name, column in columns.items()}
+
+
+def _far(model: BaseEstimator, X: np.ndarray) -> np.ndarray:
+    """Whether each row lies far outside; of a model that does not know its range none does."""
+    return np.zeros(len(X), bool) if model.fitted_.bounds is None else model.is_far(X)
 
 
 def _predictions(
