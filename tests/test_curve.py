@@ -31,7 +31,9 @@ def scored(targets, outputs, weight=None):
 
 def test_a_curve_goes_there_and_back():
     y = np.array([[-1e6, 3.0], [0.0, 4.0], [5.0, 1e9]])
-    curve = Curve(np.array([1.0, 3.0]), np.array([2.0, 0.5]), np.ones(2), np.zeros(2))
+    curve = Curve(
+        np.array([1.0, 3.0]), np.array([2.0, 0.5]), np.ones(2), np.zeros(2), np.full(2, -30.0), np.full(2, 30.0)
+    )
     close(curve.back(curve.onto(y)), y, terms=100)
     close(curve.mean(curve.onto(y)), y, terms=100)
 
@@ -39,10 +41,18 @@ def test_a_curve_goes_there_and_back():
 def test_smearing_gives_the_mean():
     rng = np.random.default_rng(0)
     t, e = np.full((20_000, 1), 0.7), 0.8 * rng.normal(size=(20_000, 1)) + 0.1
-    curve = Curve(np.array([10.0]), np.array([3.0]), np.ones(1), np.zeros(1)).smeared(scored(t + e, t))
+    wide = np.array([30.0])
+    curve = Curve(np.array([10.0]), np.array([3.0]), np.ones(1), np.zeros(1), -wide, wide).smeared(scored(t + e, t))
     # of these very rows the answer is their mean, not only about
     close(curve.mean(t[:1]), curve.back(t + e).mean(axis=0, keepdims=True), terms=20_000)
     assert curve.mean(t[:1])[0, 0] > curve.back(t[:1] + 0.1)[0, 0] + 0.3  # the median is below the mean
+
+
+def test_a_mean_is_not_beyond_all_targets():
+    y = np.random.default_rng(0).normal(size=(500, 1)) ** 3
+    curve = curve_for(scored(y, 0.0 * y))
+    assert curve is not None
+    close(curve.mean(np.array([[50.0], [-50.0]])), np.array([y.max(axis=0), y.min(axis=0)]), terms=100)
 
 
 def test_normal_residuals_need_no_curve():

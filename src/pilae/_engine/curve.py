@@ -47,6 +47,10 @@ class Curve:
     """E[cosh e]."""
     odd: np.ndarray
     """E[sinh e]."""
+    low: np.ndarray
+    """The lowest t that was seen, and the highest: a mean of targets is not beyond all of them, where a network on a
+    logarithmic scale would go far in a step."""
+    high: np.ndarray
 
     def onto(self, y: np.ndarray) -> np.ndarray:
         """t of targets, rows x outputs."""
@@ -60,7 +64,8 @@ class Curve:
     def mean(self, t: Array) -> Array:
         """The mean of the y around an output t."""
         xp, (middle, spread, even, odd) = namespace(t), self._like(t, "middle", "spread", "even", "odd")
-        t = xp.clip(t, min=-LARGEST, max=LARGEST)
+        low, high = self._like(t, "low", "high")
+        t = xp.minimum(xp.maximum(t, low), high)
         return middle + spread * (even * xp.sinh(t) + odd * xp.cosh(t))
 
     def _like(self, t: Array, *names: str) -> list[Array]:
@@ -91,8 +96,10 @@ def curve_for(loo: Scored, *, always: bool = False) -> Curve | None:
     away = np.abs(loo.targets - middle)
     spread = _medians(away, w) / NORMAL_MEDIAN
     spread = np.where(spread > 0, spread, w @ away)  # more than half of the targets are one number
-    ones = np.ones_like(middle)
-    return Curve(middle, spread, ones, 0.0 * ones) if (spread > 0).all() else None
+    if not (spread > 0).all():
+        return None
+    t, ones = np.arcsinh((loo.targets[w > 0] - middle) / spread), np.ones_like(middle)
+    return Curve(middle, spread, ones, 0.0 * ones, t.min(axis=0), t.max(axis=0))
 
 
 def _medians(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from .._arrays import solve_triangular, to_numpy
 from .._data.columns import Columns
 from .._engine.calibration import Calibration
-from .._engine.curve import LARGEST, Curve
+from .._engine.curve import Curve
 from .._engine.pieces import Pieces
 from .._engine.scaling import Scaling, Squash
 from .._network.head import EstimatorHead, LinearHead
@@ -230,7 +230,7 @@ def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
 
 def _mean_on_curve(graph: Graph, curve: Curve, t: str) -> str:
     """`Curve.mean`, whose hyperbolic functions are sums of e^t and e^-t."""
-    t = graph.op("Max", graph.op("Min", t, LARGEST), -LARGEST)
+    t = graph.op("Max", graph.op("Min", t, curve.high), curve.low)
     up = graph.op("Mul", graph.op("Exp", t), curve.spread * (curve.even + curve.odd) / 2)
     down = graph.op("Mul", graph.op("Exp", graph.op("Neg", t)), curve.spread * (curve.odd - curve.even) / 2)
     return graph.op("Add", graph.op("Add", up, down), curve.middle)
