@@ -34,7 +34,7 @@ demo: $(VENV)/core
 	$(BIN)/python docs/examples/demo.py
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow and not browser"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not browser"
 
 test-all: $(VENV)/all
 	$(BIN)/python -m pytest -m "not browser"

@@ -48,8 +48,8 @@ FULL = {
 PACKAGE = f"{Path(pilae.__file__).parent}{os.sep}"
 """Every line below it is traced, in whatever file it is."""
 
-SWAP = PILAEClassifier.partial_fit
-"""As it is wrapped: the code that puts a changed model in the place of the old one."""
+SWAP = PILAEClassifier._updated
+"""The code that puts a changed model in the place of the old one."""
 
 READING = (PILAEClassifier, standardised, Moments)
 WRITING = (SWAP, inspect.unwrap(PILAEClassifier.partial_fit), *READING)

@@ -333,7 +333,7 @@ default="auto"
         >>> X = np.random.default_rng(0).standard_normal((400, 3))
         >>> model = PILAEClassifier(depth=0, head="ridge").partial_fit(X[:200], X[:200, 0] > 0, half_life=20)
         >>> model = model.partial_fit(X[200:], X[200:, 0] < 0, half_life=20)  # the opposite is true now
-        >>> bool(model.score(X, X[:, 0] < 0) > 0.95)
+        >>> bool(model.score(X, X[:, 0] < 0) > 0.9)
         True
         """
         return self._partial_fit(
