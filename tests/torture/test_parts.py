@@ -56,5 +56,5 @@ def test_every_part_is_listed_with_both_counts():
 
 
 def test_a_part_that_looks_elsewhere_is_told():
-    with pytest.raises(Broken, match="no line of the files of PILAEClassifier"):
+    with pytest.raises(Broken, match=r"no line of the files of Fitting\._updated, PILAEClassifier"):
         threads.covers(["elsewhere.py:1"], threads.WRITING)
