@@ -43,10 +43,11 @@ Row = dict[str, Any]
 
 
 def size_of_last_round(distinct: int) -> Round:
-    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each."""
+    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each, a fifth scored."""
     widest = widest_head(distinct)
     width = min(LAST_ROUND.width, max(widest // 2, min(widest, 600), MIDDLE_ROUND.width))
-    return Round(min(LAST_ROUND.rows, max(8 * width, MIDDLE_ROUND.rows)), LAST_ROUND.scored, width)
+    rows = min(LAST_ROUND.rows, max(8 * width, MIDDLE_ROUND.rows))
+    return Round(rows, max(LAST_ROUND.scored // 2, rows // 5), width)
 
 
 def rounds_for(distinct: int, columns: int) -> list[Round]:
