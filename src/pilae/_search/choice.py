@@ -174,10 +174,11 @@ class NetworkSearch(Candidates):
                     break
 
     def _shape_winner(self) -> None:
-        """A metric for the best so far, where it is neurons of a direction on whatever depth and has none yet."""
+        """A metric for the best so far, where it is neurons of a direction on the input and has none yet. Features of
+        layers are not those of the layers on all rows, and a metric of theirs would be another's."""
         if self.best is not None and self._may_shape:
             plan = self.best[0]
-            if plan.head == "shln" and not measured(plan):
+            if plan.head == "shln" and not measured(plan) and plan.depth == 0:
                 diagonal = self.spec.head.metric == "diagonal"
                 self._more_rounds(plan._replace(rounds=1, diagonal=diagonal, taught=self.round))
 
