@@ -105,7 +105,7 @@ default="auto"
         weight of its repeats; of 1,000 or more, rows that are neurons are left aside, and rows that shaped a metric
         always), less what a bootstrap says is the luck of having been chosen by it. Heads that are other estimators
         have none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         How much each column moves the outputs when it changes by its standard deviation: mean squares of the network's
         gradient, all together 1.
     loo_predictions_ : LeftOut
