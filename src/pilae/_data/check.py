@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from .. import _arrays
 from .._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .._base.scalars import is_number
+from .._base.sentences import shortened
 from .columns import Columns
 from .frames import check_numbers, is_frame
 from .tables import Table, is_mixed
@@ -111,8 +112,8 @@ def check_table(X: object, name: str) -> None:
     if isinstance(X, str | bytes | PathLike):
         reader = "parquet" if str(X).endswith((".parquet", ".pq")) else "csv"
         raise ValueError(
-            f"X is text ({shortened(X)}), and {name} takes rows: where it is the path of a file, pass "
-            f"pilae.scan_{reader}({shortened(X)}, target=...), or what pandas.read_{reader} makes of it."
+            f"X is text ({shortened(str(X))}), and {name} takes rows: where it is the path of a file, pass "
+            f"pilae.scan_{reader}({shortened(str(X))}, target=...), or what pandas.read_{reader} makes of it."
         )
     if isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "shape"):
         return
@@ -125,11 +126,6 @@ def check_table(X: object, name: str) -> None:
         f"X is a {type(X).__name__}, and {name} takes rows: a 2D array, a DataFrame or a sparse matrix, or what "
         "gives blocks of rows as pilae.scan_blocks(X)."
     )
-
-
-def shortened(value: object) -> str:
-    text = repr(str(value))
-    return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
 def _sound_sparse(X: Array) -> Array:

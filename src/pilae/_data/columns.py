@@ -7,8 +7,8 @@ import numpy as np
 
 from .._arrays import Array
 from .._base.saveable import saveable
+from .._base.sentences import listed
 from .._base.warn import warn
-from .frames import listed
 from .intake import Intake
 from .tables import Table, named_columns
 

@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._base.sentences import listed
+
 Frame = Any
 """A DataFrame of pandas or of polars."""
 
@@ -99,15 +101,6 @@ def check_numbers(frame: Frame, name: str) -> None:
             f"Column {first!r} of X holds {kind}{others}, and {name} takes numbers only: encode such columns first, "
             "for example with skrub.TableVectorizer in a Pipeline."
         )
-
-
-MOST_NAMED = 10
-
-
-def listed(names: list) -> str:
-    """Names for a sentence, the first few of many."""
-    some = ", ".join(repr(name) for name in names[:MOST_NAMED])
-    return some if len(names) <= MOST_NAMED else f"{some} and {len(names) - MOST_NAMED} more"
 
 
 Column = Any

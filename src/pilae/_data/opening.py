@@ -9,10 +9,10 @@ import numpy as np
 from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
+from .._base.sentences import listed
 from .check import check_same_space, check_X, has_gaps
 from .columns import Columns
 from .dask import dask_rows, is_dask, lazily
-from .frames import listed
 from .labels import need_y
 from .rows import Rows
 from .sources import Column, Source

@@ -292,6 +292,14 @@ def _widen(extent: Extent, block: Block) -> None:
     extent.add(block.X)
 
 
+def counting(block: Block) -> Array:
+    """The rows of a block that have a weight."""
+    if block.w is None:
+        return block.X
+    positive = to_numpy(block.w) > 0
+    return block.X if positive.all() else take_rows(block.X, np.flatnonzero(positive))
+
+
 def without_weightless(X: Array, w: Array) -> Array:
     """X, with zeros in the rows of weight zero where these hold large numbers: infinity times zero is no number."""
     if w is None:

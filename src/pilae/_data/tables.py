@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from .._base.saveable import saveable
+from .._base.sentences import listed
 from .categories import MOST_CATEGORIES
-from .frames import Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, listed, numbers
+from .frames import Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers
 
 CODED = ("categories", "numbered categories", "text")
 """Kinds of columns that become codes."""

@@ -17,7 +17,7 @@ from .._data.rows import Rows, unit_of
 from .._data.sources import Column
 from .._data.stream import on_scale_of
 from .._data.targets import Numbers, Targets, read_numbers
-from .._engine.curve import curve_for, curve_is_better
+from .._engine.curve import NORMAL_MEDIAN, curve_for, curve_is_better
 from .._engine.intervals import interval_quantiles
 from .._search.fit import Result, fit_network
 from .._search.spec import Spec
@@ -39,10 +39,6 @@ ROBUST_ROWS = 10
 
 BISQUARE = 4.685
 """Residuals of so many standard deviations, or more, count nothing: Tukey's choice, 95% efficient where none is."""
-
-NORMAL_MEDIAN = 0.6745
-"""The median of absolute normal errors over their standard deviation."""
-
 
 STEADY = 0.05
 """Weights that change by less than this between two fits are found."""

@@ -145,7 +145,7 @@ def _slid(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -
     gone, window = window.joined(latest).split()
     leaving = sum(chunk.n for chunk in gone)
     if leaving >= before - leaving or latest.n < rows.n:  # as many as stay: making the sums anew costs no more
-        return _from_window(seen(fitted, rows), targets, window)
+        return _from_window(seen(fitted, rows.extent()), targets, window)
     new = replace(added(fitted, rows, targets), window=window)
     return _without(new, gone) if gone else new
 
@@ -158,7 +158,7 @@ def _without(fitted: FittedModel, gone: list[Kept]) -> FittedModel:
     if moments.weight - sum(float(chunk.w.sum()) for chunk in gone) <= LIGHT * moments.weight:
         return _from_window(fitted, fitted.targets, window)
     for each in as_rows(gone, fitted.targets, fitted.network.space, fitted.network.dtype):
-        moments.subtract(summed(fitted, head, fitted.network, each, moments))
+        moments.subtract(summed(fitted, head, fitted.network, each, moments).sums)
     moments.follow()
     if window.drifts(moments, head.hidden):
         return _from_window(fitted, fitted.targets, window)
@@ -170,6 +170,6 @@ def _from_window(fitted: FittedModel, targets: Targets, window: Window) -> Fitte
     head, empty = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit").empty()
     moments = copy.copy(empty)
     for each in as_rows(list(window.chunks), targets, fitted.network.space, fitted.network.dtype):
-        moments.merge(summed(fitted, head, fitted.network, each, moments))
+        moments.merge(summed(fitted, head, fitted.network, each, moments).sums)
     new = with_sums(fitted, head, moments, targets)
     return replace(new, window=replace(window, steps=0))

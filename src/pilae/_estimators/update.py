@@ -10,20 +10,20 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from .._arrays import to_numpy
 from .._base.warn import warn
 from .._data.halves import judging_rows
-from .._data.rows import Block, Rows
+from .._data.rows import Block, Rows, counting
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
 from .._engine.class_sums import ClassSums, check_room
 from .._engine.fading import Fading
 from .._engine.moments import Moments
-from .._engine.scaling import Scaling
+from .._engine.scaling import Extent, Scaling
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
@@ -49,7 +49,8 @@ def added(
     sums = arranged(head.output.by_class or moments, targets.columns_of(fitted.targets))
     if fading is not None:
         sums.fade(fading.kept(rows.n))
-    sums.merge(summed(fitted, head, network, rows, sums, fading))
+    arrived = summed(fitted, head, network, rows, sums, fading)
+    sums.merge(arrived.sums)
     if fading is not None:
         sums.follow()
     new = with_sums(fitted, head, sums, targets)
@@ -57,15 +58,13 @@ def added(
         head = holding(new.head.linear("partial_fit"), statistics(new, "partial_fit"))
         new, fading = replace(new, head=head), fading.following(fitted.fading)
     fading = fading or fitted.fading
-    return replace(seen(new, rows), network=network, approximate=fitted.approximate or layers, fading=fading)
+    new = seen(new, arrived.extent)
+    return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading)
 
 
-def seen(fitted: FittedModel, rows: Rows) -> FittedModel:
-    """With the ranges of these rows among those that were seen."""
-    if fitted.bounds is None:
-        return fitted
-    extent = rows.extent()
-    return replace(fitted, bounds=fitted.bounds.joined(extent.low, extent.high))
+def seen(fitted: FittedModel, extent: Extent) -> FittedModel:
+    """With the ranges of later rows among those that were seen."""
+    return replace(fitted, bounds=fitted.bounds and fitted.bounds.joined(extent.low, extent.high))
 
 
 def arranged(sums: Sums, columns: list[int | None] | None) -> Sums:
@@ -103,7 +102,7 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
         gone = kept(rows, rows.n)
         assert gone is not None
         window = window.without(gone)
-    sums.subtract(summed(fitted, head, fitted.network, rows, sums))
+    sums.subtract(summed(fitted, head, fitted.network, rows, sums).sums)
     moments = all_of(sums)
     if moments.count:
         targets.check_mass(to_numpy(moments.mean_b) * moments.weight, moments.weight)
@@ -221,17 +220,37 @@ def exact_statistics(fitted: FittedModel, method: str) -> Moments:
     return moments
 
 
+class Arrived:
+    """What one pass over some rows finds."""
+
+    def __init__(self, like: Sums, columns: int) -> None:
+        self.sums: Any = copy.copy(like)
+        """Of the kind of those that are kept, about their shift."""
+        self.extent = Extent(columns)
+
+    def merge(self, other: Self) -> None:
+        self.sums.merge(other.sums)
+        self.extent.merge(other.extent)
+
+
 def summed(
     fitted: FittedModel, head: LinearHead, network: Network, rows: Rows, like: Sums, fading: Fading | None = None
-) -> Any:
-    """The sums of some rows, of the kind of those that are kept and about their shift."""
+) -> Arrived:
+    """The sums of some rows, and how far they reach."""
     add = partial(add_features, FeatureCache(network), head.hidden)
     if fading is not None and fading.by_row:
         add = partial(_add_faded, add, fading, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
-        sums = rows.total(partial(copy.copy, like.like()), add, "adding the rows", fitted.widest)
-    check_sums(sums.is_finite())
-    return sums
+        arrived = rows.total(
+            partial(Arrived, like.like(), rows.d), partial(_arrive, add), "adding the rows", fitted.widest
+        )
+    check_sums(arrived.sums.is_finite())
+    return arrived
+
+
+def _arrive(add: Callable[[Sums, Block], None], arrived: Arrived, block: Block) -> None:
+    add(arrived.sums, block)
+    arrived.extent.add(counting(block))
 
 
 def _add_faded(add: Callable[[Sums, Block], None], fading: Fading, rows: Rows, moments: Sums, block: Block) -> None:
@@ -251,7 +270,7 @@ def with_class_sums(fitted: FittedModel, rows: Rows, factor: np.ndarray) -> Fitt
     head, moments = fitted.head.linear("fit"), statistics(fitted, "fit")
     check_room(len(factor), int(moments.aa.shape[0]))
     empty = ClassSums.of(len(factor), moments.space, moments.product)
-    sums = summed(fitted, head, fitted.network, rows, empty)
+    sums = summed(fitted, head, fitted.network, rows, empty).sums
     for part, weight in zip(sums.parts, factor, strict=True):
         if part.count:
             part.fade(1.0 / float(weight))

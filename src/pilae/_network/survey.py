@@ -11,7 +11,7 @@ import numpy as np
 
 from .._arrays import Array, Space, dtype_name, float_name, is_tensor, space_of, take_rows, to_numpy
 from .._data.keys import First, Sample, Spread, row_keys, with_targets
-from .._data.rows import Block, Rows
+from .._data.rows import Block, Rows, counting
 from .._engine.moments import Moments
 from .._engine.scaling import RANGE, Extent, gauge_for
 from .structure import COUNTED_ROWS
@@ -112,7 +112,7 @@ class _FirstPass:
     def add(self, block: Block) -> None:
         self.moments.add(block.X, None, block.w)
         self.extent = self.extent or Extent(int(block.X.shape[1]))
-        self.extent.add(block.X if block.w is None else take_rows(block.X, np.flatnonzero(to_numpy(block.w) > 0)))
+        self.extent.add(counting(block))
         space, still = self.moments.space, np.flatnonzero(to_numpy(self.moments.squares() == 0))
         if len(still):
             xp = space.xp

@@ -9,8 +9,9 @@ from typing import TextIO
 
 import numpy as np
 
+from .._base.sentences import listed, shortened
 from .cells import LONGEST_LINE
-from .errors import TableError, check_names, listed, reason, shortened
+from .errors import TableError, check_names, reason
 from .frames import Frame
 
 ATTRIBUTE = re.compile(

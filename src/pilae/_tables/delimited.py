@@ -13,9 +13,10 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 import numpy as np
 
 from .._base.extras import extra
+from .._base.sentences import shortened
 from .cells import BLANKS, Cells
 from .encoder import SAMPLE_ROWS, TableEncoder
-from .errors import Decompressed, TableError, reason, shortened
+from .errors import Decompressed, TableError, reason
 from .frames import Frame
 from .words import MISSING, UNKNOWN, Parsed, cleaned, holds_numbers, parsed
 

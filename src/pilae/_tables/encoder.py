@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._base.saveable import saveable
+from .._base.sentences import listed, shortened
 from .columns import CategoryColumn, DateColumn, Kind, NumberColumns, kind_of
-from .errors import check_names, listed, reason, shortened
+from .errors import check_names, reason
 from .frames import Column, Frame, is_numeric, is_whole, task_of
 from .text import TextColumn
 

@@ -5,23 +5,13 @@ import re
 from collections import Counter
 from typing import Any, BinaryIO
 
+from .._base.sentences import shortened
+
 MOST_COLUMNS = 100_000
 
 
 class TableError(ValueError):
     """What is wrong with a file, in one sentence."""
-
-
-def listed(names: list[str]) -> str:
-    """The first names, in an error sentence."""
-    shown = ", ".join(shortened(name) for name in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def shortened(text: object) -> str:
-    """What a file says, in quotes, not longer than a sentence bears."""
-    text = str(text)
-    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def check_names(names: list[str], where: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._arrays.npy import claimed_array
-from .errors import TableError, check_names, listed, reason, shortened
+from .._base.sentences import listed, shortened
+from .errors import TableError, check_names, reason
 from .frames import Frame
 
 NPZ_KINDS = "biufSUM"

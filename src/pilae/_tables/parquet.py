@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._base.extras import extra
-from .errors import TableError, check_names, reason, shortened
+from .._base.sentences import shortened
+from .errors import TableError, check_names, reason
 from .frames import Frame
 
 

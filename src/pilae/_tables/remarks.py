@@ -2,8 +2,8 @@
 
 import re
 
+from .._base.sentences import listed, shortened
 from .encoder import TableEncoder
-from .errors import listed, shortened
 from .frames import Column, Frame, date_format, is_numeric, is_whole
 
 FEW_ROWS = 30

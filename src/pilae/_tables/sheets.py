@@ -5,8 +5,9 @@ import os
 import zipfile
 from typing import Any
 
+from .._base.sentences import shortened
 from ..save.archive import check_archive
-from .errors import TableError, check_names, reason, shortened
+from .errors import TableError, check_names, reason
 from .frames import Frame
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from .. import save
 from .._base.progress import Progress
+from .._base.sentences import listed
 from .._data.sources import scan_blocks
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
 from .._estimators.shln import SHLN
 from .._tables.encoder import SAMPLE_ROWS, TableEncoder
-from .._tables.errors import listed
 from .._tables.files import Counted, Part, TableFile, encoded, held_out
 from .._tables.frames import Frame
 from .._tables.remarks import remarks
