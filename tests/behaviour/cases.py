@@ -186,6 +186,7 @@ def found(model: Any) -> Answer:
 def searched(table: list[dict]) -> Answer:
     """What a search tried, in order, what came of it and what it chose."""
     measured = {"loss", "error", "error_on_anchors", "standard_error", "ridge_guo2003", "seconds", "features"}
+    measured |= {"error_standard_error"}  # numbers, which differ by rounding from one BLAS to another
     chosen = next(row for row in table if row["chosen"])
     value = "loss" if "loss" in chosen else "error"
     return {
