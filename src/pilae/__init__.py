@@ -10,6 +10,7 @@ if typing.TYPE_CHECKING:
     from ._data.sources import scan_blocks, scan_csv, scan_parquet
     from ._estimators.autoencoder import PILAutoencoder
     from ._estimators.classifier import PILAEClassifier
+    from ._estimators.image_classifier import PILAEImageClassifier
     from ._estimators.images import ConvPILAE
     from ._estimators.pil import PILClassifier, PILRegressor
     from ._estimators.regressor import PILAERegressor
@@ -25,6 +26,7 @@ _HOMES = {
     "ConvPILAE": "_estimators.images",
     "ModelFileError": "save",
     "PILAEClassifier": "_estimators.classifier",
+    "PILAEImageClassifier": "_estimators.image_classifier",
     "PILAERegressor": "_estimators.regressor",
     "PILAutoencoder": "_estimators.autoencoder",
     "PILClassifier": "_estimators.pil",
@@ -62,6 +64,7 @@ __all__ = [
     "ConvPILAE",
     "ModelFileError",
     "PILAEClassifier",
+    "PILAEImageClassifier",
     "PILAERegressor",
     "PILAutoencoder",
     "PILClassifier",

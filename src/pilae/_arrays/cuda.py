@@ -78,14 +78,17 @@ def fast_at_float64(device: torch.device) -> bool:
 
 @contextlib.contextmanager
 def full_products(a: object) -> Iterator[None]:
-    """Products of float32 tensors on a CUDA device are made in float32, whatever the user allows: TF32 has ten bits."""
-    if not compat.is_torch_array(a) or not a.is_cuda or a.dtype.itemsize != 4:
+    """Products of float32 tensors on a CUDA device are made in float32, whatever the user allows: TF32 has ten bits.
+    Those of halves are added up in float32."""
+    if not compat.is_torch_array(a) or not a.is_cuda or a.dtype.itemsize not in (2, 4):
         yield
         return
     import torch
 
     matmul = torch.backends.cuda.matmul
     name, full = ("fp32_precision", "ieee") if hasattr(matmul, "fp32_precision") else ("allow_tf32", False)
+    if a.dtype.itemsize == 2:
+        name, full = "allow_fp16_reduced_precision_reduction", False
     before = getattr(matmul, name)
     setattr(matmul, name, full)
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special
 from scipy.linalg.blas import dtrsv
 
+from .cuda import full_products
 from .space import Array, is_foreign, namespace, space_of, to_numpy
 from .threads import PARTS, in_parts, threads
 
@@ -21,18 +22,21 @@ GRAM_COLUMNS = 256
 SQUARED_ROWS = 128
 """Rows whose squares are added in their own dtype before they join a float64 sum."""
 
+ADDED_HALVES = 2048
+"""Products of halves that a GPU adds up at once."""
+
 CACHED_NUMBERS = 2**16
 """Numbers worked on at once where several steps follow one another: they stay in the processor's cache."""
 
 
-def plus_diagonal(G: Array, value: float) -> Array:
-    """G + value * I as a new array."""
+def plus_diagonal(G: Array, value: float, *, overwrite: bool = False) -> Array:
+    """G + value * I, as a new array, or in the place of G where the library can."""
     if isinstance(G, np.ndarray):
-        A = G.copy()
+        A = G if overwrite else G.copy()
         A.flat[:: A.shape[0] + 1] += value
         return A
     if compat.is_torch_array(G):
-        T = G.clone()
+        T = G if overwrite else G.clone()
         T.diagonal().add_(value)
         return T
     xp, device = space_of(G)
@@ -142,6 +146,26 @@ def matmul(a: Array, b: Array) -> Array:
     return out
 
 
+def inner_products(a: Array, b: Array) -> Array:
+    """a b' of rows of halves in float32, sums of exact products; of other rows in their own dtype.
+
+    A GPU cuts off what does not fit each time it adds: the fewer times, the better.
+    """
+    if not compat.is_torch_array(a) or a.dtype.itemsize != 2:
+        return a @ b.mT
+    import torch
+
+    if not a.is_cuda:
+        return a.float() @ b.float().T
+    with full_products(a):
+        parts = range(0, a.shape[1], ADDED_HALVES)
+        products = (slice(start, start + ADDED_HALVES) for start in parts)
+        total = torch.mm(a[:, (first := next(products))], b[:, first].T, out_dtype=torch.float32)
+        for part in products:
+            total += torch.mm(a[:, part], b[:, part].T, out_dtype=torch.float32)
+        return total
+
+
 def gram(a: Array) -> Array:
     """a'a. NumPy's product knows that it is symmetric; elsewhere, and in several threads, it is made of column blocks,
     each as far as the diagonal, and mirrored: little more than half the work."""
@@ -214,6 +238,13 @@ def overwritten_by_tanh(x: Array) -> Array:
     if isinstance(x, np.ndarray):
         return np.tanh(x, out=x)
     return x.tanh_() if compat.is_torch_array(x) else namespace(x).tanh(x)
+
+
+def overwritten_by_exp(x: Array) -> Array:
+    """e to the power of x, in place where the library can."""
+    if isinstance(x, np.ndarray):
+        return np.exp(x, out=x)
+    return x.exp_() if compat.is_torch_array(x) else namespace(x).exp(x)
 
 
 def overwritten_by_relu(x: Array) -> Array:

@@ -1,42 +1,35 @@
 """`ConvPILAE`: image features, in front of any classifier."""
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from .._arrays import Array, Space, dtype_name, namespace, space_for, space_of, take_rows, to_numpy
+from .._arrays import dtype_name, space_for, take_rows
 from .._base.progress import CallbackSupportMixin, Progress, with_callbacks
-from .._base.saveable import check_dtype, check_shape, saveable
+from .._base.saveable import check_dtype, saveable
 from .._base.scalars import is_integer, seed_of
-from .._data.check import check_pixels, check_same_space, check_X
-from .._data.columns import Columns
-from .._data.keys import row_keys
-from .._data.labels import plain_labels
-from .._network.branches import Branch, Images, blockwise, features_of_images
+from .._data.check import check_pixels
+from .._network.branches import Branch, blockwise, features_of_images
 from .._network.patches import PatchSpec, Shape
 from .._search.images import SEARCH_IMAGES, ImagePlan, ImageSearch, ImageSpec, build_branches
 from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
-from .fitted import Fitted, Fitting, attribute
+from .fitted import attribute
+from .image_input import FittedToImages, TakesImages, labels_of_images, sample_of
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class FittedImages(Fitted):
+class FittedImages(FittedToImages):
     """Image features: branches of patch layers, and why they are these."""
 
     branches: list[Branch]
-    image_shape: Shape
     plan: ImagePlan
     filters: int
-    space: Space
-    dtype: str
     search: list[dict[str, Any]]
 
     @property
@@ -59,11 +52,7 @@ class FittedImages(Fitted):
         if height * width * channels != self.columns.count:
             raise ValueError(f"{self.columns.count} numbers for an image of {self.image_shape}")
         for branch in self.branches:
-            if not (1 <= branch.grid[0] <= height and 1 <= branch.grid[1] <= width):
-                raise ValueError(f"a grid of {branch.grid} on an image of {self.image_shape}")
-            for layer in branch.layers:
-                check_shape(layer.weights, math.prod(layer.size) * layer.channels, layer.width)
-                check_shape(layer.bias, layer.width)
+            branch.check(self.image_shape)
         images = np.zeros((1, height, width, channels), dtype=self.dtype)
         if features_of_images(self.branches, images, 1, self.space).shape[1] != self.features_out:
             raise ValueError(f"not {self.features_out} features")
@@ -76,7 +65,7 @@ class ConvPILAE(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    Fitting[FittedImages],
+    TakesImages[FittedImages],
     onnx="transformer",
 ):
     """Image features by pseudoinverse autoencoders of patches, to put in front of any classifier.
@@ -222,7 +211,7 @@ class ConvPILAE(
         plan: ImagePlan = spec.plan
         search: list[dict[str, Any]] = []
         if y is not None:
-            labels = labels_of_images(y, int(X.shape[0]))[chosen]
+            labels = labels_of_images(y, int(X.shape[0]), "ConvPILAE")[chosen]
             if spec.free and len(np.unique(labels)) > 1:
                 plan, search = ImageSearch(spec, images, labels, space, progress).run()
         progress.stage("filters")
@@ -230,7 +219,7 @@ class ConvPILAE(
         progress.close()
         filters = branches[0].layers[-1].width // (2 if self.both_signs else 1)
         progress.end()
-        return FittedImages(columns, branches, shape, plan, filters, space, dtype, search)
+        return FittedImages(columns, shape, space, dtype, branches, plan, filters, search)
 
     def _spec(self, shape: Shape) -> ImageSpec:
         """The parameters as the search takes them: what is "auto" has a rule's value, and is free."""
@@ -318,82 +307,3 @@ class ConvPILAE(
         for part in parts[1:]:
             total = total + part
         return home.xp.reshape(home.asarray(total / float(len(parts))), tuple(int(size) for size in X.shape))
-
-    def _to_ask(self, fitted: FittedImages, X: Any, method: str) -> tuple[Images, Space]:
-        """Images as the branches take them, and where X lives."""
-        X, _, _ = self._images(X, fitted)  # rows of as many numbers are taken as images of the shape of `fit`
-        if self.device is None:
-            check_same_space("ConvPILAE", method, X, fitted.space)
-        return Images(X, fitted.image_shape, fitted.space, fitted.dtype), space_of(X)
-
-    def _images(self, X: Any, fitted: FittedImages | None) -> tuple[Array, Shape, Columns]:
-        """X as rows of numbers, the shape of an image, and the columns."""
-        if scipy.sparse.issparse(X):
-            raise ValueError("ConvPILAE does not take sparse data: images are dense, use X.toarray().")
-        if not hasattr(X, "ndim"):
-            X = np.asarray(X)
-        if X.ndim not in (2, 3, 4):
-            raise ValueError(
-                f"Expected images as a 3D or 4D array, or a 2D array of rows, got {X.ndim}D array instead. Reshape "
-                "your data to (images, height, width) or (images, height, width, channels)."
-            )
-        shape = None
-        if X.ndim > 2:
-            shape = Shape(*(int(size) for size in X.shape[1:]), *([1] if X.ndim == 3 else []))
-            if 0 in shape:
-                raise ValueError(f"Images have no pixels: their shape is {tuple(X.shape[1:])}.")
-            X = namespace(X).reshape(X, (int(X.shape[0]), shape[0] * shape[1] * shape[2]))
-            if fitted is not None and shape != fitted.image_shape:
-                raise other_shape(shape, fitted.image_shape)
-        known = None if fitted is None else fitted.columns
-        X, columns = check_X(X, "ConvPILAE", known, min_rows=2 if fitted is None else 1)
-        if columns.count < 2:
-            raise ValueError(
-                f"Found images with 1 feature(s) (shape={tuple(X.shape)}): there is nothing to cut patches of."
-            )
-        return X, shape or shape_of_rows(columns.count, self.image_shape), columns
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.input_tags.sparse = False
-        return tags
-
-
-def sample_of(X: Array, seed: int, most: int) -> np.ndarray:
-    """The images of smallest key, in order of the key: the same ones in any order of the rows. Of equal images one
-    counts, with the target of the first."""
-    n = int(X.shape[0])
-    keys = np.concatenate([row_keys(X[a : min(a + 4096, n), :], seed) for a in range(0, n, 4096)])
-    _, first = np.unique(keys, return_index=True)
-    return first[:most]
-
-
-def labels_of_images(y: Any, n: int) -> np.ndarray:
-    """Targets to choose by, one for each image."""
-    labels = to_numpy(plain_labels(y))
-    if labels.ndim == 0 or len(labels) != n:
-        raise ValueError(f"X has {n} images but y has {labels.size} targets: give one target for each image.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity, which ConvPILAE does not take: leave those images out.")
-    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-
-
-def shape_of_rows(d: int, image_shape: tuple[int, ...] | None) -> Shape:
-    """Of images that come as rows of d numbers: what is given, else square if they can be, else strips."""
-    if image_shape is None:
-        side = round(d**0.5)
-        return Shape(side, side, 1) if side * side == d else Shape(1, d, 1)
-    shape = Shape(*image_shape, *([1] if len(image_shape) == 2 else []))
-    if shape[0] * shape[1] * shape[2] != d:
-        raise ValueError(
-            f"Rows of {d} numbers are not images of image_shape={image_shape!r}: the product of its sizes must be {d}."
-        )
-    return shape
-
-
-def other_shape(shape: Shape, fitted: Shape) -> ValueError:
-    return ValueError(
-        f"Images are {shape[0]} x {shape[1]} with {shape[2]} channel(s), but ConvPILAE was fitted on "
-        f"{fitted[0]} x {fitted[1]} with {fitted[2]}: bring them to that size."
-    )

@@ -200,6 +200,15 @@ IMAGES: Rules = {
     ),
 }
 
+IMAGE_CLASSIFIER: Rules = {
+    **{name: IMAGES[name] for name in ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror")},
+    "threshold": number("auto"),
+    "anchors": count("auto", low=2),
+    "ridge": number("auto"),
+    "image_shape": IMAGES["image_shape"],
+    **PLACE,
+}
+
 PIL: Rules = {"activation": choice(*ACTIVATIONS), "max_depth": count(low=0)}
 
 

@@ -1,5 +1,6 @@
 """Branches of image features: one or two patch layers, pooled over a grid; and images in blocks."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from .._arrays import Array, Space, namespace
 from .._arrays.threads import sharing
-from .._base.saveable import saveable
+from .._base.saveable import check_shape, saveable
 from .._data.check import check_pixels
 from .._data.rows import BLOCK_BYTES
 from .patches import PatchLayer, Shape, shape_of
@@ -31,6 +32,15 @@ class Branch:
     @property
     def width(self) -> int:
         return self.grid[0] * self.grid[1] * self.layers[-1].width
+
+    def check(self, shape: Shape) -> None:
+        """An error where what was read from a file is no branch for images of this shape."""
+        height, width, _ = shape
+        if not (1 <= self.grid[0] <= height and 1 <= self.grid[1] <= width):
+            raise ValueError(f"a grid of {self.grid} on an image of {shape}")
+        for layer in self.layers:
+            check_shape(layer.weights, math.prod(layer.size) * layer.channels, layer.width)
+            check_shape(layer.bias, layer.width)
 
     def maps(self, X: Array) -> Array:
         """What the last layer sees of images: themselves, or the halved maps of the layer below."""

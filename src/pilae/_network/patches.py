@@ -146,6 +146,8 @@ class PatchSpec(NamedTuple):
     encoder_ridge: float = 1.0
     contrast: float | None = None
     """Share of the mean variance of patches that is added to that of each; None: patches are taken as they are."""
+    mirrored: bool = False
+    """Whether every filter has its mirror image beside it."""
 
 
 def fit_patches(images: Array, patch: int, filters: int, spec: PatchSpec, seed: int, *, decoders: bool) -> PatchLayer:
@@ -160,8 +162,8 @@ def fit_patches(images: Array, patch: int, filters: int, spec: PatchSpec, seed: 
     contrast = _contrast(raw, spec.contrast)
     chosen = _different(raw, 3 * filters, seed, rng)
     P, *_ = normalised(raw, contrast)
-    bank, some = _Filters(P, spec), first_of(P, DECODED)
-    A = _loud(P, chosen, bank.mean, filters, size)
+    bank, some = _Filters(P, spec, (*size, c)), first_of(P, DECODED)
+    A = _loud(P, chosen, bank.mean, max(1, filters // 2) if spec.mirrored else filters, size)
     weights, bias = bank.signed(bank.gram.pinv_rows(A, spec.encoder_ridge))  # (20), (21) with a ridge
     if spec.tied:  # W_e = W_d'
         W_d, _, _ = _decoder(some, weights, bias)
@@ -201,7 +203,8 @@ def _loud(P: Array, chosen: np.ndarray, mean: Array, count: int, size: tuple[int
 class _Filters:
     """Makes filters, given up to their lengths, whose responses to the patches P have unit variance."""
 
-    def __init__(self, P: Array, spec: PatchSpec) -> None:
+    def __init__(self, P: Array, spec: PatchSpec, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
         self.spec, self.space, self.dtype = spec, space_of(P), dtype_name(P)
         moments = Moments(self.space)
         for part in _parts(P):
@@ -219,9 +222,13 @@ class _Filters:
         xp, threshold = self.space.xp, self.spec.threshold
         variance = self.gram.quadratic(W) / self.gram.weight
         W = W / xp.sqrt(xp.where(variance > 0, variance, xp.ones_like(variance)))
-        bias = -(self.mean @ W) - threshold
+        shift = self.mean @ W
+        if self.spec.mirrored:  # exactly what the filter says of the mirrored patch: the same length and shift
+            sides = xp.flip(xp.reshape(W, (*self.shape, -1)), axis=1)
+            W, shift = xp.concat([W, xp.reshape(sides, W.shape)], axis=1), xp.concat([shift, shift])
+        bias = -shift - threshold
         if self.spec.both_signs:
-            W, bias = xp.concat([W, -W], axis=1), xp.concat([bias, (self.mean @ W) - threshold])
+            W, bias = xp.concat([W, -W], axis=1), xp.concat([bias, shift - threshold])
         return contiguous(self.space.asarray(W, self.dtype)), self.space.asarray(bias, self.dtype)
 
 

@@ -1,0 +1,365 @@
+"""`PILAEImageClassifier`: from images to classes, with nothing to choose."""
+
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from .._arrays import Array, Space, dtype_name, space_for, take_rows, to_numpy
+from .._base.progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
+from .._base.saveable import check_dtype, check_shape, saveable
+from .._base.scalars import is_integer, seed_of
+from .._data.check import check_answer, check_pixels
+from .._data.targets import Classes, read_labels
+from .._network.angles import AngleKernel, Cells
+from .._network.branches import Images
+from .._network.compared import compare_with_all, compare_with_some
+from .._network.head import LinearHead
+from .._network.patches import Shape
+from .._search.angles import AnglePlan, AngleSearch, AngleSpec, build_kernel
+from ..save import SaveMixin
+from . import parameters
+from .fitted import LeftOut, attribute
+from .image_input import FittedToImages, TakesImages, labels_of_images, sample_of
+
+SEARCH_IMAGES = {False: 2000, True: 8000}
+SEARCH_FILTERS = {False: 128, True: 512}
+"""How many images and filters candidates are compared with, on a processor and on a GPU."""
+
+MOST_FILTERS = {False: 384, True: 4096}
+"""Of each patch size, where their number is not given."""
+
+ANCHORS = {False: 4000, True: 20_000}
+"""Images that others are compared with where there is no room, or no time, for all."""
+
+MOST_ALL = 8000
+"""Images up to which all are compared with one another on a processor."""
+
+CELLS_BYTES = 2**31
+"""Most that unit vectors of all images may take on a processor, and sixteen times that on a GPU."""
+
+KEPT_BYTES = 2**28
+"""Unit vectors of the anchors are kept between predictions up to so many bytes, sixteen times that on a GPU."""
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class FittedImageModel(FittedToImages):
+    """A kernel, the images to compare with, and an output layer on what others have in common with these."""
+
+    kernel: AngleKernel
+    anchors: np.ndarray
+    """Rows of pixels as they came."""
+    head: LinearHead
+    targets: Classes
+    plan: AnglePlan
+    search: list[dict[str, Any]]
+    loo_score: float
+    loo_predictions: LeftOut
+    stats: dict[str, float]
+    kept: list[Cells] = field(default_factory=list)
+    """Unit vectors of the anchors, where they are few."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"kept": []}
+
+    @property
+    def patch(self) -> int | list[int]:
+        return self.plan.patch[0] if len(self.plan.patch) == 1 else list(self.plan.patch)
+
+    @property
+    def filters(self) -> int:
+        return self.kernel.branches[0].layers[0].width // 2
+
+    def anchor_cells(self, block_rows: int | str) -> Cells:
+        if self.kept:
+            return self.kept[0]
+        cells = self.kernel.cells(
+            Images(self.anchors, self.image_shape, self.space, self.dtype), self.space, block_rows
+        )
+        if 4 * len(self.anchors) * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
+            self.kept.append(cells)
+        return cells
+
+    def outputs(self, images: Images, block_rows: int | str) -> Array:
+        """What the output layer says of images."""
+        space, there = self.space, self.anchor_cells(block_rows)
+        n, most = images.shape[0], space.budget(KEPT_BYTES) // 4
+        step = max(1, min(most // self.kernel.numbers, most // len(self.anchors)))
+        xp, output, parts = space.xp, self.head.output, []
+        for start in range(0, n, step):
+            cells = self.kernel.cells(images[start : start + step, ...], space, block_rows)
+            K = xp.astype(self.kernel(cells, there, space), xp.float64)  # large terms of either sign cancel
+            parts.append(xp.astype(K @ output.coef + output.intercept, getattr(xp, self.dtype)))
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+
+    def check(self) -> None:
+        """An error where the parts of a model that was read do not fit together."""
+        check_dtype(self.dtype)
+        self.kernel.check(self.image_shape)
+        check_shape(self.anchors, len(self.anchors), self.columns.count)
+        if self.anchors.dtype.kind not in "biuf":
+            raise TypeError("images are numbers")
+        self.head.check_shapes(len(self.anchors), self.targets.n_outputs)
+        self.targets.check_shapes()
+
+
+@saveable
+class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, TakesImages[FittedImageModel]):
+    """Classes of images: filters from patches, compared by angles, one output layer. No training, nothing to choose.
+
+    Filters are those of a pseudoinverse autoencoder of patches (`ConvPILAE`), their responses pooled over a grid. Two
+    images are compared by the angles between their responses, cell by cell and then as a whole, which is what two
+    hidden layers of infinite width would do; the output layer is a ridge on what an image has in common with those it
+    was fitted on, solved by one Cholesky factor that also gives exact leave-one-out. What is "auto" is found by
+    leave-one-out on some of the images.
+
+    Parameters
+    ----------
+    patch : "auto", int or list of int, default="auto"
+        Side of the patches in pixels. A list gives several sizes side by side.
+    filters : "auto" or int, default="auto"
+        Filters of each patch size. "auto": as many as there is room for, at most 4,096 on a GPU and 384 elsewhere.
+    pool : "auto" or int, default="auto"
+        Cells of the grid along each side.
+    encoder_ridge : "auto" or float from 0 to infinity, default="auto"
+        Relative to the mean square of pixels in patches. Small values whiten them.
+    contrast : "auto", float or None, default="auto"
+        Local contrast normalisation, as in `ConvPILAE`.
+    threshold : "auto" or float, default="auto"
+        Responses, of unit variance, count from here on.
+    mirror : "auto" or bool, default="auto"
+        Whether an image and its mirror image are the same: right for objects, wrong for digits. It is exactly as if
+        every image were there twice.
+    anchors : "auto" or int, default="auto"
+        Images to compare with. "auto": all, if memory allows it (a matrix of images x images; 8,000 images on a
+        processor), else 20,000 on a GPU and 4,000 elsewhere.
+    ridge : "auto" or float, default="auto"
+        Of the output layer. "auto" has the lowest squared leave-one-out error.
+    image_shape : tuple of int, optional
+        (height, width) or (height, width, channels) of images that come as rows of numbers.
+    device, dtype, block_rows, random_state, verbose
+        As in `ConvPILAE`.
+
+    Attributes
+    ----------
+    classes_ : array
+    loo_score_ : float
+        Leave-one-out accuracy, on all images that others are not compared with, or all where that are all.
+    loo_predictions_ : (rows, predicted)
+    search_ : list of dict
+        Every candidate with its leave-one-out loss.
+    anchors_ : array
+        The images that others are compared with. They are in the model and in its files.
+    kernel_ : AngleKernel
+    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, filters_, ridge_, image_shape_
+        What was found or given.
+    fit_stats_ : dict
+    n_features_in_ : int
+
+    Notes
+    -----
+    A model holds images that it was fitted on, and predicting compares with all of them: files are as large as these,
+    and whoever has the file has the images. There is no `partial_fit`, `forget`, `merge` or ONNX. Where these are
+    needed, use `make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, head="ridge"))`, which is less accurate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from pilae import PILAEImageClassifier
+    >>> digits = load_digits()
+    >>> model = PILAEImageClassifier(filters=32).fit(digits.images[:600], digits.target[:600])
+    >>> model.score(digits.images[1200:], digits.target[1200:]) > 0.95
+    True
+    """
+
+    classes_ = attribute("targets.classes")
+    search_ = attribute("search")
+    kernel_ = attribute("kernel")
+    anchors_ = attribute("anchors")
+    loo_score_ = attribute("loo_score")
+    loo_predictions_ = attribute("loo_predictions")
+    fit_stats_ = attribute("stats")
+    image_shape_ = attribute("image_shape")
+    patch_ = attribute("patch")
+    pool_ = attribute("plan.pool")
+    encoder_ridge_ = attribute("plan.encoder_ridge")
+    threshold_ = attribute("plan.threshold")
+    mirror_ = attribute("plan.mirror")
+    filters_ = attribute("filters")
+    ridge_ = attribute("head.output.ridge")
+
+    @property
+    def contrast_(self) -> float | None:
+        """What was found or given."""
+        return self._read().plan.contrast
+
+    def __init__(
+        self,
+        patch="auto",
+        filters="auto",
+        *,
+        pool="auto",
+        encoder_ridge="auto",
+        contrast="auto",
+        threshold="auto",
+        mirror="auto",
+        anchors="auto",
+        ridge="auto",
+        image_shape=None,
+        device=None,
+        dtype=None,
+        block_rows="auto",
+        random_state=None,
+        verbose=0,
+    ):
+        parameters.remember(self, locals())
+
+    @with_callbacks
+    def fit(self, X, y):
+        """Find filters, what is "auto", and the output layer.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width), (n, height, width, channels) or (n, numbers)
+            Integers or floats.
+        y : array-like of shape (n,)
+            A class for each image.
+
+        Returns
+        -------
+        self
+        """
+        parameters.check(self, parameters.IMAGE_CLASSIFIER)
+        return self._refitted(partial(self._fitted_to, X, y, Progress(self.verbose)), X, y)
+
+    def _fitted_to(self, X: Any, y: Any, progress: Progress) -> FittedImageModel:
+        start = time.perf_counter()
+        X, shape, columns = self._images(X, None)
+        n, space, name = int(X.shape[0]), space_for(X, self.device), type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None: give one class for each image."
+            )
+        targets, encoding = read_labels(labels_of_images(y, n, name), n, None, name)
+        Z = np.eye(encoding.n_classes)[encoding.codes]
+        progress.begin(self)
+        dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
+        spec, cuda = self._spec(shape), space.is_cuda
+        chosen = sample_of(X, spec.seed, n)
+        some = take_rows(X, chosen[: SEARCH_IMAGES[cuda]])
+        check_pixels(some, dtype, fit=True)
+        images = space.xp.reshape(space.asarray(some, dtype), (int(some.shape[0]), *shape))
+        few = min(SEARCH_FILTERS[cuda], spec.filters or SEARCH_FILTERS[cuda])
+        search = AngleSearch(spec, images, Z[chosen[: len(some)]], few, space, progress)
+        plan, table, ridges = search.found(None if isinstance(self.ridge, str) else float(self.ridge), n)
+        progress.stage("filters")
+        everything = Images(X, shape, space, dtype)
+        at = self._anchor_rows(chosen, n, space)
+        held = n if at is None else len(at)
+        kernel = build_kernel(plan, images, spec.filters or self._room(plan, held, space), spec.seed)
+        progress.stage(f"comparing {n:,} images with {held:,}")
+        if at is None:
+            head = compare_with_all(kernel, everything, Z, ridges, self.block_rows)
+        else:
+            head = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
+        progress.close()
+        assert head.output.loo is not None and head.output.scored_rows is not None
+        predicted, score = targets.judged(head.output.loo)
+        anchors = np.ascontiguousarray(to_numpy(X if at is None else take_rows(X, at)))
+        stats = {"rows": n, "seconds": time.perf_counter() - start, "peak_megabytes": peak_megabytes()}
+        progress.end()
+        model = (kernel, anchors, head, targets, plan, table, score, LeftOut(head.output.scored_rows, predicted), stats)
+        return FittedImageModel(columns, shape, space, dtype, *model)
+
+    def _anchor_rows(self, chosen: np.ndarray, n: int, space: Space) -> np.ndarray | None:
+        """The images to compare with, in order; None for all."""
+        asked = parameters.unless_auto(self.anchors, int)
+        if asked is None:
+            # K, its copy with the ridge and their factor, in float64, at the same time
+            room = space.holds(6 * n * n) if space.is_cuda else n <= MOST_ALL
+            asked = n if room else ANCHORS[space.is_cuda]
+        return None if asked >= n else np.sort(chosen[:asked])
+
+    def _room(self, plan: AnglePlan, images: int, space: Space) -> int:
+        """Filters of each patch size."""
+        each = 4 * plan.pool**2 * len(plan.patch) * images * (1 if space.is_cuda else 2)  # both signs, in halves
+        return int(max(8, min(MOST_FILTERS[space.is_cuda], space.budget(CELLS_BYTES) // each)))
+
+    def _spec(self, shape: Shape) -> AngleSpec:
+        """The parameters as the search takes them: what is "auto" has a rule's value, and is free."""
+        side = max(shape[:2])
+        rules: dict[str, Any] = {
+            "patch": min(max(3, side // 5), 8),
+            "pool": max(1, min(4, side // 4)),
+            "encoder_ridge": 0.1,
+            "contrast": 0.1,
+            "threshold": 1.0,
+            "mirror": False,
+        }
+        free = frozenset(name for name in rules if parameters.unless_auto(getattr(self, name), bool) is None)
+        value = {name: rules[name] if name in free else getattr(self, name) for name in rules}
+        patches = (value["patch"],) if is_integer(value["patch"]) else tuple(value["patch"])
+        plan = AnglePlan(
+            tuple(dict.fromkeys(min(int(p), side) for p in patches)),
+            min(int(value["pool"]), side),
+            float(value["encoder_ridge"]),
+            value["contrast"],
+            float(value["threshold"]),
+            bool(value["mirror"]),
+        )
+        free |= {"inner", "outer"} if free else free
+        return AngleSpec(
+            plan, free, parameters.unless_auto(self.filters, int), self.block_rows, seed_of(self.random_state)
+        )
+
+    def _check_loaded(self) -> None:
+        self._read().check()
+
+    # ----------------------------------------------------------------------------------------------------- asking
+
+    def _outputs(self, X: Any, method: str) -> tuple[FittedImageModel, Array]:
+        fitted = self._read()
+        images, home = self._to_ask(fitted, X, method)
+        outputs = fitted.outputs(images, self.block_rows)
+        check_answer(outputs)
+        return fitted, home.asarray(outputs)
+
+    def predict(self, X):
+        """The class of each image.
+
+        Parameters
+        ----------
+        X : array of the shape and kind that `fit` got
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        fitted, outputs = self._outputs(X, "predict")
+        return fitted.targets.answer(outputs)
+
+    def decision_function(self, X):
+        """Outputs, one column for each class; of two classes their difference."""
+        fitted, outputs = self._outputs(X, "decision_function")
+        return fitted.targets.margin(outputs)
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, calibrated on leave-one-out outputs."""
+        fitted, outputs = self._outputs(X, "predict_proba")
+        calibration = fitted.head.calibrated(fitted.targets)
+        assert calibration is not None
+        return fitted.targets.probabilities(outputs, calibration)
+
+    def predict_log_proba(self, X):
+        """Logarithms of `predict_proba`."""
+        P = self.predict_proba(X)
+        return np.log(P) if isinstance(P, np.ndarray) else space_for(P, None).xp.log(P)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # rows of a few numbers are no images
+        return tags

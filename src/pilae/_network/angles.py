@@ -1,0 +1,165 @@
+r"""Two images compared by angles: hidden layers of infinite width, one for each cell of the grid and one for the image.
+
+A branch of patch layers gives each cell c of an image a vector of pooled responses, brought to length 1: u_c. Two
+images have in common
+
+    s(x, x') = sum_c exp(g (u_c . u_c' - 1)),    k(x, x') = exp(h (s(x, x') / sqrt(s(x, x) s(x', x')) - 1)),
+
+a function of the angles at every cell, then of the angle between the whole. Both are inner products of infinitely many
+features, so that k can stand for K of an output layer.
+
+Where an image and its mirror image are to be the same, s has a second sum, with the cells of the mirrored x'. Filters
+come in mirrored pairs then, so that mirroring an image only changes the places of its responses, and a fit is exactly
+the one on all images and their mirror images, of which leave-one-out leaves out both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import Array, Space, dtype_name, inner_products, overwritten_by_exp, space_of
+from .._arrays.threads import in_parts
+from .._base.saveable import saveable
+from .branches import Branch, Images, blockwise
+from .patches import Shape
+
+NUMBERS_AT_ONCE = 2**26
+"""Numbers of s made at once on a CPU; a multiple of it on a GPU."""
+
+MOST_BENT = 1e3
+"""Beyond it nothing is like anything else."""
+
+SHORTEST = 1e-6
+"""A cell in which no filter answered has no direction: its vector stays zero."""
+
+
+class Cells(NamedTuple):
+    """What is compared of some images: for each branch unit vectors, images x cells x responses, and s(x, x)."""
+
+    units: list[Array]
+    own: Array
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class AngleKernel:
+    """Says what two images have in common, from 0 to 1."""
+
+    branches: list[Branch]
+    inner: float
+    outer: float
+    mirrored: bool
+
+    @property
+    def numbers(self) -> int:
+        """That are compared of an image."""
+        return sum(branch.width for branch in self.branches)
+
+    def cells(self, images: Array | Images, space: Space, block_rows: int | str = "auto") -> Cells:
+        """Unit vectors of all cells. On a GPU they are rounded to half precision: what is compared are the angles of
+        the rounded vectors, exactly."""
+        units = []
+        for branch in self.branches:
+
+            def of(X: Array, branch: Branch = branch) -> Array:
+                xp = space.xp
+                F = branch(X)
+                F = xp.reshape(F, (int(F.shape[0]), branch.grid[0] * branch.grid[1], -1))
+                length = xp.sqrt(xp.sum(F * F, axis=2, keepdims=True))
+                F = F / xp.clip(length, min=SHORTEST)
+                return xp.astype(F, xp.float16) if space.is_cuda else F
+
+            units.append(blockwise(of, images, branch.layers, space, block_rows))
+        return Cells(units, self._own(units, space))
+
+    def _own(self, units: list[Array], space: Space) -> Array:
+        """s(x, x), in float32 like the sums it divides."""
+        xp = space.xp
+        step = max(1, space.budget(NUMBERS_AT_ONCE) // max(1, self.numbers))
+        parts = []
+        for start in range(0, int(units[0].shape[0]), step):
+            total: Array = 0.0
+            for branch, unit in zip(self.branches, units, strict=True):
+                kind = xp.float32 if dtype_name(unit) == "float16" else unit.dtype
+                U = xp.astype(unit[start : start + step, :, :], kind)
+                total = total + xp.sum(self._bent(xp.sum(U * U, axis=2)), axis=1)
+                if self.mirrored:
+                    total = total + xp.sum(self._bent(xp.sum(U * mirrored(branch, U), axis=2)), axis=1)
+            parts.append(total)
+        return xp.concat(parts)
+
+    def _bent(self, cosine: Array) -> Array:
+        """exp(g (cosine - 1)), written over it."""
+        cosine -= 1.0
+        cosine *= self.inner
+        return overwritten_by_exp(cosine)
+
+    def __call__(self, one: Cells, other: Cells, space: Space) -> Array:
+        """k of each image of one with each of the other, in float32, or float64 where the images are."""
+        xp = space.xp
+        n, m = int(one.own.shape[0]), int(other.own.shape[0])
+        K = xp.zeros((n, m), dtype=one.own.dtype, device=space.device)
+        for branch, A, B in zip(self.branches, one.units, other.units, strict=True):
+            mirror_cell, responses = mirror_places(branch)
+            for cell in range(int(A.shape[1])):
+                partners = [B[:, cell, :]]
+                if self.mirrored:
+                    there = B[:, int(mirror_cell[cell]), :]
+                    partners.append(xp.take(there, space.asarray(responses), axis=1))
+                self._add(K, A[:, cell, :], partners, space)
+        for rows in _parts(n, m, space):
+            scale = xp.sqrt(one.own[rows])[:, None] * xp.sqrt(other.own)[None, :]
+            part = K[rows, :] / scale - 1.0
+            part *= self.outer
+            K[rows, :] = overwritten_by_exp(part)
+        return K
+
+    def _add(self, K: Array, A: Array, partners: list[Array], space: Space) -> None:
+        """Add what one cell says to s."""
+
+        def add(rows: slice) -> None:
+            for B in partners:
+                K[rows, :] += self._bent(inner_products(A[rows, :], B))
+
+        n, m = (int(size) for size in K.shape)
+        if isinstance(K, np.ndarray):
+            in_parts(add, n, 2.0 * n * m * int(A.shape[1]))
+            return
+        for rows in _parts(n, m, space):
+            add(rows)
+
+    def check(self, shape: Shape) -> None:
+        """An error where what was read from a file is no kernel for images of this shape."""
+        for bend in (self.inner, self.outer):
+            if type(bend) is not float or not 0 < bend < MOST_BENT:
+                raise TypeError("a bend is a number above 0")
+        if type(self.mirrored) is not bool or not isinstance(self.branches, list) or not self.branches:
+            raise TypeError("no branches")
+        for branch in self.branches:
+            branch.check(shape)
+            if self.mirrored and branch.layers[-1].width % 4:
+                raise ValueError("filters without their mirror images")
+
+
+def _parts(n: int, m: int, space: Space) -> list[slice]:
+    step = max(1, space.budget(NUMBERS_AT_ONCE) // max(1, m))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def mirror_places(branch: Branch) -> tuple[np.ndarray, np.ndarray]:
+    """(for each cell the one that is its mirror image, for each response that of the mirrored filter)."""
+    rows, columns = branch.grid
+    cells = np.arange(rows * columns).reshape(rows, columns)[:, ::-1].reshape(-1)
+    width = branch.layers[-1].width
+    quarters = np.arange(width - width % 4).reshape(2, 2, -1)  # sign, filter or its mirror image, filter
+    return cells, quarters[:, ::-1].reshape(-1)
+
+
+def mirrored(branch: Branch, units: Array) -> Array:
+    """Vectors of the mirrored images."""
+    space = space_of(units)
+    cells, responses = (space.asarray(places) for places in mirror_places(branch))
+    return space.xp.take(space.xp.take(units, cells, axis=1), responses, axis=2)

@@ -1,0 +1,73 @@
+"""Output layers on what an image has in common with others: with all that it is fitted on, or with some of them."""
+
+import numpy as np
+
+from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular
+from .._data.rows import Rows
+from .._data.targets import Encoding
+from .._engine.dual import solve_dual
+from .angles import AngleKernel
+from .branches import Images
+from .fit_output import HeadInput, OutputSpec, fit_output
+from .head import LinearHead
+from .network import FeatureCache, Network
+from .output import Output
+
+JITTER = 1e-5
+"""Added to the unit diagonal of what the anchors have in common, before it is factorised."""
+
+BLOCK_NUMBERS = 2**25
+"""Numbers compared of the images of one block on a CPU; a multiple of it on a GPU."""
+
+
+def compare_with_all(
+    kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str
+) -> LinearHead:
+    """One factor of K, images x images."""
+    scale = np.ones(Z.shape[1])
+    found = solve_dual(in_common(kernel, images, images.space, block_rows), Z, ridges, scale)  # which may free K
+    path = {found.ridge: found.loo.squared_error(scale)}
+    return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path))
+
+
+def in_common(kernel: AngleKernel, images: Array | Images, space: Space, block_rows: int | str) -> Array:
+    """K of all images."""
+    cells = kernel.cells(images, space, block_rows)
+    return kernel(cells, cells, space)
+
+
+def compare_with_some(
+    kernel: AngleKernel, images: Images, encoding: Encoding, at: np.ndarray, ridge: float | str, block_rows: int | str
+) -> LinearHead:
+    """What each image has in common with those in the rows `at`, as features that are independent there: with
+    K = L L' of these k L'^-1, on which an output layer is solved like any other. They are not scored themselves."""
+    space, n = images.space, images.shape[0]
+    there = kernel.cells(Images(images.X[at, :], images.image, space, images.dtype_name), space, block_rows)
+    xp = space.xp
+    K = kernel(there, there, space)
+    L = cholesky(plus_diagonal(xp.astype(K, xp.float64), JITTER))
+    if L is None:
+        raise ValueError("The images to compare with are too much alike: give fewer of them as anchors.")
+    F = xp.empty((n, len(at)), dtype=there.own.dtype, device=space.device)
+    step = max(1, space.budget(BLOCK_NUMBERS) // max(kernel.numbers, len(at)))
+    for start in range(0, n, step):
+        block = images[start : min(start + step, n), ...]
+        k = kernel(kernel.cells(block, space, block_rows), there, space)
+        F[start : start + step, :] = independent(L, k)
+    rows = Rows(F, space, **encoding._asdict(), dtype=images.dtype_name)
+    neurons = np.zeros(n, bool)
+    neurons[at] = True
+    head_input = HeadInput(rows, rows, FeatureCache(Network(space, rows.dtype)), rows.d)
+    scale = np.ones(encoding.n_classes)
+    head = fit_output(head_input, None, neurons, OutputSpec(ridge, scale))
+    output = head.output
+    output.coef = solve_triangular(L, xp.astype(output.coef, xp.float64), transposed=True)
+    output.intercept = xp.astype(output.intercept, xp.float64)
+    output.scored_rows = np.arange(n)
+    return head
+
+
+def independent(L: Array, k: Array) -> Array:
+    """k L'^-1, in the dtype of k."""
+    xp = namespace(k)
+    return xp.astype(solve_triangular(L, xp.astype(k, xp.float64).mT).mT, k.dtype)

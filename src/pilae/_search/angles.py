@@ -1,0 +1,127 @@
+"""The choice of what images are compared by: patches, grid and bends, by leave-one-out on some images."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._arrays import Array, Space
+from .._base.progress import Progress
+from .._base.saveable import saveable
+from .._engine.dual import Dual, solve_dual
+from .._network.angles import AngleKernel
+from .._network.branches import Branch
+from .._network.compared import in_common
+from .._network.output import Output
+from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
+from .search import Judged, Search, row_losses
+
+PATCH_IMAGES = 4000
+"""Images that patches are taken from, at most."""
+
+WORTH = 0.01
+"""A change must lower the leave-one-out loss by this fraction."""
+
+MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
+"""Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
+
+
+@saveable
+class AnglePlan(NamedTuple):
+    """A choice of everything that can be found."""
+
+    patch: tuple[int, ...]
+    pool: int
+    encoder_ridge: float
+    contrast: float | None
+    threshold: float
+    mirror: bool
+    inner: float = 2.0
+    outer: float = 1.0
+
+
+@dataclass(frozen=True)
+class AngleSpec:
+    """What to compare by, and what to leave to the search."""
+
+    plan: AnglePlan
+    free: frozenset[str]
+    filters: int | None
+    """Of each patch size; None: as many as there is room for."""
+    block_rows: int | str
+    seed: int
+
+
+def build_kernel(plan: AnglePlan, images: Array, filters: int, seed: int) -> AngleKernel:
+    """The kernel of a plan, its filters from patches of these images."""
+    spec = PatchSpec(1, plan.threshold, True, False, plan.encoder_ridge, plan.contrast, plan.mirror)
+    images = first_of(images, PATCH_IMAGES)
+    shape, branches = shape_of(images), []
+    for patch in plan.patch:
+        layer = fit_patches(images, patch, filters, spec, seed, decoders=False)
+        rows, columns = layer.positions(shape)
+        grid = min(plan.pool, rows), min(plan.pool, columns)
+        branches.append(Branch([layer], shape, grid, "average", 0.5, False))
+    return AngleKernel(branches, plan.inner, plan.outer, plan.mirror)
+
+
+class AngleSearch(Search[AnglePlan]):
+    """One choice after another, each by leave-one-out of the output layer that compares with all images of a sample."""
+
+    def __init__(
+        self, spec: AngleSpec, images: Array, Z: np.ndarray, filters: int, space: Space, progress: Progress
+    ) -> None:
+        super().__init__(progress)
+        self.spec, self.images, self.Z, self.filters, self.space = spec, images, Z, filters, space
+        self.side = min((s for s in shape_of(images)[:2] if s > 1), default=1)
+
+    def found(self, ridge: float | None, rows: int) -> tuple[AnglePlan, list[dict[str, Any]], list[float]]:
+        """The plan, the table of candidates, and output ridges to try on so many rows: on many one factor is enough of
+        work, so the ridge is that of the sample."""
+        classes = np.count_nonzero(self.Z.any(axis=0))
+        plan, table = self.run() if self.spec.free and classes > 1 else (self.spec.plan, [])
+        if ridge is not None:
+            return plan, table, [ridge]
+        several = list(RIDGES)
+        return plan, table, several if rows <= len(self.Z) else [self.solved(plan, several).ridge]
+
+    def run(self) -> tuple[AnglePlan, list[dict[str, Any]]]:
+        plan, side = self.spec.plan, self.side
+        plan = self._improved(plan, "encoder_ridge", [0.01, 1.0])
+        plan = self._improved(plan, "mirror", [True])
+        [patch, *_] = plan.patch
+        plan = self._improved(plan, "patch", [(p,) for p in (patch - 1, patch + 2) if 2 <= p <= side])
+        plan = self._improved(plan, "pool", [g for g in (plan.pool - 1, plan.pool + 1) if 1 <= g <= side])
+        plan = self._improved(plan, "threshold", [0.5, 1.5])
+        plan = self._improved(plan, "contrast", [0.01])
+        plan = self._improved(plan, "inner", [1.0, 4.0])
+        plan = self._improved(plan, "outer", [2.0])
+        [patch, *_] = plan.patch
+        several = (max(2, patch - 2), patch, patch + 2)
+        if len(plan.patch) == 1 and several[-1] <= side and several[0] < patch:
+            plan = self._improved(plan, "patch", [several])
+        self.loss(plan)
+        return plan, self.finished(plan)
+
+    def _improved(self, plan: AnglePlan, name: str, values: list) -> AnglePlan:
+        """The best of the values, if it is worth the change."""
+        if name not in self.spec.free:
+            return plan
+        best = min((plan._replace(**{name: value}) for value in values), key=self.loss, default=plan)
+        return best if self.loss(best) < (1 - WORTH) * self.loss(plan) else plan
+
+    def judge(self, plan: AnglePlan, near: float | None) -> Judged | None:
+        scale = np.ones(self.Z.shape[1])
+        found = self.solved(plan, [MIDDLE])
+        output = Output(found.a, found.b, found.ridge, "dual", found.loo, None, {})
+        about = plan._asdict() | {"rows": len(self.Z), "filters": self.filters}
+        return Judged([found.loo], [row_losses(found.loo, scale, True)], output, scale, about)
+
+    def solved(self, plan: AnglePlan, ridges: list[float]) -> Dual:
+        """The output layer that compares with all images of the sample."""
+        kernel = build_kernel(plan, self.images, self.filters, self.spec.seed)
+        K = in_common(kernel, self.images, self.space, self.spec.block_rows)
+        return solve_dual(K, self.Z, ridges, np.ones(self.Z.shape[1]))
+
+    def in_words(self, plan: AnglePlan) -> str:
+        return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())

@@ -1,0 +1,66 @@
+"""`PILAEImageClassifier` without an argument: accuracy on the official test images.
+
+    python -m studies.images.angles [set ...]         # two cores
+    python -m studies.images.angles --cuda [set ...]  # one GPU
+
+Sets: mnist, fashion_mnist, svhn_gray, and cifar10 where its npz file is in PILAE_DATA. Each case is a process of its
+own; writes studies/images/results/angles.json. Everything is chosen on training images; test images are scored once.
+"""
+
+import sys
+import time
+from functools import partial
+
+import numpy as np
+
+from pilae import PILAEImageClassifier
+from studies.data import from_folder
+from studies.images.patches import SETS
+from studies.measure import peak_megabytes
+from studies.store import run_cases
+
+
+def measure(name: str, cuda: bool) -> dict:
+    X, y, X_test, y_test = from_folder(name)
+    if cuda:
+        import torch
+
+        X, X_test = (torch.from_numpy(images).to("cuda") for images in (X, X_test))
+        torch.linalg.cholesky(torch.eye(8, device="cuda"))  # libraries are loaded before the clock starts
+
+    def now() -> float:
+        if cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    start = now()
+    model = PILAEImageClassifier(random_state=0).fit(X, y)
+    fitted = now()
+    predicted = model.predict(X_test)
+    predicted = predicted.cpu().numpy() if hasattr(predicted, "cpu") else predicted
+    end = now()
+    result = {
+        "images": list(X.shape),
+        "test_accuracy": float(np.mean(predicted == y_test)),
+        "leave_one_out": model.loo_score_,
+        "seconds": fitted - start,
+        "seconds_to_predict": end - fitted,
+        "test_images": len(y_test),
+        "anchors": len(model.anchors_),
+        "peak_megabytes": peak_megabytes(),
+        "structure": {
+            key: getattr(model, f"{key}_")
+            for key in ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "ridge")
+        },
+    }
+    if cuda:
+        result["gpu"] = torch.cuda.get_device_name()
+        result["gpu_gigabytes"] = torch.cuda.max_memory_allocated() / 1e9
+    return result
+
+
+if __name__ == "__main__":
+    cuda = "--cuda" in sys.argv
+    place = "cuda" if cuda else "cpu"
+    cases = {name: partial(measure, name, cuda) for name in SETS}
+    run_cases(__spec__.name, cases, default=SETS[:3], key=place, machine=f"{place}_machine")

@@ -1,0 +1,77 @@
+"""The output layer solved from K: against ridge regression on features, and against refits without each row."""
+
+import numpy as np
+import pytest
+
+from helpers import close
+from pilae._arrays import to_numpy
+from pilae._engine.dual import inverse_diagonal, solve_dual
+
+RIDGE = 0.01
+CONDITION = {"condition": 1 / RIDGE, "terms": 40}
+"""The constant in K is as large as its diagonal on each of the 40 rows."""
+
+
+def problem(n=40, d=60, outputs=3, seed=0):
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((n, d)) + 3.0
+    return F, F[:, :outputs] ** 2 + rng.standard_normal((n, outputs))
+
+
+def refitted(F, Z, ridge):
+    """Coefficients and intercept by the features: the ridge is relative to the mean of the diagonal of K."""
+    middle = F.mean(axis=0)
+    G = F - middle
+    K = G @ G.T
+    a = np.linalg.solve(K + ridge * np.eye(len(K)), Z - Z.mean(axis=0))
+    W = G.T @ a
+    return W, Z.mean(axis=0) - middle @ W
+
+
+def test_the_dual_solution_is_that_of_the_features(library):
+    F, Z = problem()
+    G = F - F.mean(axis=0)
+    penalty = RIDGE * np.mean(np.sum(G**2, axis=1))
+    W, b = refitted(F, Z, penalty)
+    found = solve_dual(library(F @ F.T) + 0.0, Z, [RIDGE], np.ones(3))
+    new = problem(seed=1)[0]
+    close(new @ F.T @ to_numpy(found.a) + to_numpy(found.b), new @ W + b, condition=1e4, terms=60)
+
+
+def test_leave_one_out_is_that_of_refits_without_the_row(library):
+    F, Z = problem()
+    G = F - F.mean(axis=0)
+    penalty = RIDGE * np.mean(np.sum(G**2, axis=1))
+    found = solve_dual(library(F @ F.T) + 0.0, Z, [RIDGE], np.ones(3))
+    for row in (0, 7, 39):
+        rest = np.arange(len(F)) != row
+        W, b = refitted(F[rest], Z[rest], penalty)
+        close(found.loo.outputs[row], F[row] @ W + b, condition=1e4, terms=60)
+
+
+def test_the_ridge_with_the_lowest_error_is_taken():
+    F, Z = problem(n=80, d=10)
+    ridges, scale = [1e-3, 1e-1, 10.0], np.ones(3)
+    each = {ridge: solve_dual(F @ F.T, Z, [ridge], scale).loo.squared_error(scale) for ridge in ridges}
+    assert solve_dual(F @ F.T, Z, ridges, scale).ridge == min(each, key=each.get)
+
+
+def test_rounding_in_k_does_not_grow_with_the_rows():
+    """K as a GPU gives it, not quite symmetric: outputs for rows of training are what they were fitted to be."""
+    rng = np.random.default_rng(0)
+    n = 600
+    F = rng.standard_normal((n, 1000)) / 1000**0.5
+    K = 0.999 + 0.001 * (F @ F.T)  # all alike but for a thousandth
+    K32 = K.astype(np.float32) * (1 + 1e-6 * np.tri(n, dtype=np.float32))
+    Z = (F[:, :1] > 0).astype(float)
+    exact, rounded = (solve_dual(k.copy(), Z, [1e-2], np.ones(1)) for k in (K, K32))
+    outputs = [K.astype(np.float64) @ s.a + s.b for s in (exact, rounded)]
+    assert np.abs(outputs[0] - outputs[1]).max() < 0.05
+
+
+@pytest.mark.parametrize("n", [1, 5, 300])
+def test_the_diagonal_of_an_inverse(n, monkeypatch):
+    monkeypatch.setattr("pilae._engine.dual.SOLVED", 128)
+    X = np.random.default_rng(n).standard_normal((n, n + 5))
+    A = X @ X.T + np.eye(n)
+    close(inverse_diagonal(np.linalg.cholesky(A)), np.diag(np.linalg.inv(A)), condition=float(np.linalg.cond(A)))
