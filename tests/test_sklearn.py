@@ -63,6 +63,7 @@ def test_every_check_was_collected():
     assert set(count) == {
         "ConvPILAE",
         "PILAEClassifier",
+        "PILAEImageClassifier",
         "PILAERegressor",
         "PILAutoencoder",
         "PILClassifier",
@@ -78,6 +79,7 @@ def test_every_check_was_collected():
 EXPECTED = {
     "ConvPILAE": 53,
     "PILAEClassifier": 79,
+    "PILAEImageClassifier": 61,
     "PILAERegressor": 72,
     "PILAutoencoder": 61,
     "PILClassifier": 61,

@@ -24,4 +24,29 @@ def patches() -> str:
     return f"{table(head, shown, line)}\n\nMade by {'; '.join(made)}."
 
 
-PAGES = {page: named(patches) for page in ("README.md", "studies/README.md", "docs/images.md")}
+def angles() -> str:
+    """`PILAEImageClassifier` without an argument, where it was measured."""
+    results = read(results_of("images", "angles"))
+    shown, made = [], []
+    for kind, (where, option) in PLACES.items():
+        if kind not in results:
+            continue
+        machine, cases = results[f"{kind}_machine"], results[kind]
+        shown += [row | {"where": where} for row in rows({TITLES[name]: case for name, case in cases.items()})]
+        some = next(iter(cases.values()))
+        made.append(
+            f"`python -m studies.images.angles{option}` on {some.get('gpu', place(machine))}, "
+            f"at {commits(machine, cases.values())}"
+        )
+    head = (
+        "`PILAEImageClassifier()` on | where | test accuracy | leave-one-out | seconds to fit, to predict | "
+        "compared with"
+    )
+    line = (
+        "{name} | {where} | {test_accuracy:.4f} | {leave_one_out:.4f} | {seconds:.0f}, {seconds_to_predict:.0f} | "
+        "{anchors:,} images"
+    )
+    return f"{table(head, shown, line)}\n\nMade by {'; '.join(made)}."
+
+
+PAGES = {page: named(patches, angles) for page in ("README.md", "studies/README.md", "docs/images.md")}

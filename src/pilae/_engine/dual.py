@@ -22,6 +22,9 @@ import numpy as np
 from .._arrays import Array, cholesky, diagonal, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
 from .scores import Scored
 
+ALIKE = 1e4
+"""Rows whose features vary by less than so many roundings are all the same."""
+
 SOLVED = 2048
 """Columns of the inverse of a factor made at once."""
 
@@ -51,8 +54,9 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray) 
     """The best of the ridges by squared leave-one-out error for targets Z (rows x outputs). K may be written over."""
     space = space_of(K)
     xp, n = space.xp, len(Z)
+    nothing = ALIKE * float(xp.finfo(K.dtype).eps) * float(xp.mean(diagonal(K)))
     K, mean = centred(K)
-    own = max(float(xp.mean(diagonal(K))), np.finfo(float).tiny)
+    own = max(float(xp.mean(diagonal(K))), nothing, np.finfo(float).tiny)
     K += own
     targets = space.asarray(np.asarray(Z, np.float64))
     middle = xp.mean(targets, axis=0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from .._arrays import Array, Space, dtype_name, space_for, take_rows, to_numpy
+from .._arrays import Array, Space, dtype_name, namespace, space_for, take_rows, to_numpy
 from .._base.progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
 from .._base.saveable import check_dtype, check_shape, saveable
 from .._base.scalars import is_integer, seed_of
@@ -23,7 +23,7 @@ from .._search.angles import AnglePlan, AngleSearch, AngleSpec, build_kernel
 from ..save import SaveMixin
 from . import parameters
 from .fitted import LeftOut, attribute
-from .image_input import FittedToImages, TakesImages, labels_of_images, sample_of
+from .image_input import FittedToImages, TakesImages, sample_of
 
 SEARCH_IMAGES = {False: 2000, True: 8000}
 SEARCH_FILTERS = {False: 128, True: 512}
@@ -91,7 +91,7 @@ class FittedImageModel(FittedToImages):
         step = max(1, min(most // self.kernel.numbers, most // len(self.anchors)))
         xp, output, parts = space.xp, self.head.output, []
         for start in range(0, n, step):
-            cells = self.kernel.cells(images[start : start + step, ...], space, block_rows)
+            cells = self.kernel.cells(images[start : min(start + step, n), ...], space, block_rows)
             K = xp.astype(self.kernel(cells, there, space), xp.float64)  # large terms of either sign cancel
             parts.append(xp.astype(K @ output.coef + output.intercept, getattr(xp, self.dtype)))
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
@@ -244,7 +244,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             raise ValueError(
                 f"{name} requires y to be passed, but the target y is None: give one class for each image."
             )
-        targets, encoding = read_labels(labels_of_images(y, n, name), n, None, name)
+        targets, encoding = read_labels(y, n, None, name)
         Z = np.eye(encoding.n_classes)[encoding.codes]
         progress.begin(self)
         dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
@@ -254,7 +254,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         check_pixels(some, dtype, fit=True)
         images = space.xp.reshape(space.asarray(some, dtype), (int(some.shape[0]), *shape))
         few = min(SEARCH_FILTERS[cuda], spec.filters or SEARCH_FILTERS[cuda])
-        search = AngleSearch(spec, images, Z[chosen[: len(some)]], few, space, progress)
+        search = AngleSearch(spec, images, Z[chosen[: int(some.shape[0])]], few, space, progress)
         plan, table, ridges = search.found(None if isinstance(self.ridge, str) else float(self.ridge), n)
         progress.stage("filters")
         everything = Images(X, shape, space, dtype)
@@ -267,7 +267,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         else:
             head = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
         progress.close()
-        assert head.output.loo is not None and head.output.scored_rows is not None
+        assert head.output.loo is not None
+        assert head.output.scored_rows is not None
         predicted, score = targets.judged(head.output.loo)
         anchors = np.ascontiguousarray(to_numpy(X if at is None else take_rows(X, at)))
         stats = {"rows": n, "seconds": time.perf_counter() - start, "peak_megabytes": peak_megabytes()}
@@ -349,15 +350,18 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
 
     def predict_proba(self, X):
         """Probabilities of the classes, calibrated on leave-one-out outputs."""
-        fitted, outputs = self._outputs(X, "predict_proba")
+        return self._probabilities(X, "predict_proba")
+
+    def _probabilities(self, X: Any, method: str) -> Array:
+        fitted, outputs = self._outputs(X, method)
         calibration = fitted.head.calibrated(fitted.targets)
         assert calibration is not None
         return fitted.targets.probabilities(outputs, calibration)
 
     def predict_log_proba(self, X):
         """Logarithms of `predict_proba`."""
-        P = self.predict_proba(X)
-        return np.log(P) if isinstance(P, np.ndarray) else space_for(P, None).xp.log(P)
+        P = self._probabilities(X, "predict_log_proba")
+        return namespace(P).log(P)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

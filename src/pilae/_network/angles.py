@@ -80,11 +80,12 @@ class AngleKernel:
         xp = space.xp
         step = max(1, space.budget(NUMBERS_AT_ONCE) // max(1, self.numbers))
         parts = []
-        for start in range(0, int(units[0].shape[0]), step):
+        n = int(units[0].shape[0])
+        for rows in (slice(start, min(start + step, n)) for start in range(0, n, step)):
             total: Array = 0.0
             for branch, unit in zip(self.branches, units, strict=True):
                 kind = xp.float32 if dtype_name(unit) == "float16" else unit.dtype
-                U = xp.astype(unit[start : start + step, :, :], kind)
+                U = xp.astype(unit[rows, :, :], kind)
                 total = total + xp.sum(self._bent(xp.sum(U * U, axis=2)), axis=1)
                 if self.mirrored:
                     total = total + xp.sum(self._bent(xp.sum(U * mirrored(branch, U), axis=2)), axis=1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular
+from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, take_rows
 from .._data.rows import Rows
 from .._data.targets import Encoding
 from .._engine.dual import solve_dual
@@ -42,7 +42,7 @@ def compare_with_some(
     """What each image has in common with those in the rows `at`, as features that are independent there: with
     K = L L' of these k L'^-1, on which an output layer is solved like any other. They are not scored themselves."""
     space, n = images.space, images.shape[0]
-    there = kernel.cells(Images(images.X[at, :], images.image, space, images.dtype_name), space, block_rows)
+    there = kernel.cells(Images(take_rows(images.X, at), images.image, space, images.dtype_name), space, block_rows)
     xp = space.xp
     K = kernel(there, there, space)
     L = cholesky(plus_diagonal(xp.astype(K, xp.float64), JITTER))
@@ -50,10 +50,9 @@ def compare_with_some(
         raise ValueError("The images to compare with are too much alike: give fewer of them as anchors.")
     F = xp.empty((n, len(at)), dtype=there.own.dtype, device=space.device)
     step = max(1, space.budget(BLOCK_NUMBERS) // max(kernel.numbers, len(at)))
-    for start in range(0, n, step):
-        block = images[start : min(start + step, n), ...]
-        k = kernel(kernel.cells(block, space, block_rows), there, space)
-        F[start : start + step, :] = independent(L, k)
+    for part in (slice(start, min(start + step, n)) for start in range(0, n, step)):
+        k = kernel(kernel.cells(images[part, ...], space, block_rows), there, space)
+        F[part, :] = independent(L, k)
     rows = Rows(F, space, **encoding._asdict(), dtype=images.dtype_name)
     neurons = np.zeros(n, bool)
     neurons[at] = True

@@ -1,0 +1,235 @@
+"""Images compared by angles: by the formula, with their mirror images as rows, and without each image."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import pilae
+from helpers import close
+from pilae import PILAEImageClassifier
+from pilae._arrays import NUMPY, space_of, to_numpy
+from pilae._engine.dual import solve_dual
+from pilae._network.angles import AngleKernel
+from pilae._search.angles import AnglePlan, build_kernel
+from test_conv import images
+
+DIGITS, ORDER = load_digits(), np.random.default_rng(0).permutation(1797)
+IMAGES, TARGET = DIGITS.images[ORDER].astype(np.uint8), DIGITS.target[ORDER]
+X, Y = IMAGES[:300], TARGET[:300]
+GIVEN = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 0.1, "contrast": 0.1, "threshold": 0.5}
+FIXED = GIVEN | {"mirror": False}
+
+COMPARED = {"condition": 1e4, "terms": 100}
+"""Roots of pooled responses, at least 1e-6 where they are not zero, brought to unit length, summed over a patch."""
+
+
+def kernel_of(some, mirror=False, patches=(3, 4)):
+    return build_kernel(AnglePlan(patches, 2, 0.1, 0.1, 0.5, mirror, 2.0, 1.5), some, 12, 0)
+
+
+def by_hand(kernel, one, other):
+    """k of two images, cell by cell."""
+
+    def units(image):
+        found = []
+        for branch in kernel.branches:
+            F = branch(image[None]).reshape(branch.grid[0] * branch.grid[1], -1)
+            found += list(F / np.maximum(np.linalg.norm(F, axis=1, keepdims=True), 1e-6))
+        return found
+
+    def s(a, b):
+        total = sum(np.exp(kernel.inner * (u @ v - 1)) for u, v in zip(units(a), units(b), strict=True))
+        if kernel.mirrored:
+            pairs = zip(units(a), units(b[:, ::-1]), strict=True)
+            total += sum(np.exp(kernel.inner * (u @ v - 1)) for u, v in pairs)
+        return total
+
+    return np.exp(kernel.outer * (s(one, other) / np.sqrt(s(one, one) * s(other, other)) - 1))
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_two_images_are_compared_as_the_formula_says(mirror, channels):
+    some = images(n=12, channels=channels)
+    kernel = kernel_of(some, mirror)
+    cells = kernel.cells(some, NUMPY, 5)
+    K = kernel(cells, cells, NUMPY)
+    close(K, [[by_hand(kernel, a, b) for b in some] for a in some], **COMPARED)
+    close(np.diag(K), np.ones(12), **COMPARED)
+
+
+def test_every_library_compares_alike(library):
+    some = images(n=20, channels=1)
+    expected = kernel_of(some)
+    cells = expected.cells(some, NUMPY)
+    there = library(some)
+    kernel, space = kernel_of(there), space_of(there)
+    K = kernel(kernel.cells(there, space), kernel.cells(there[:7, ...], space), space)
+    close(to_numpy(K), expected(cells, cells, NUMPY)[:, :7], condition=1e6, terms=100)
+
+
+def test_a_mirror_image_is_the_same_image():
+    some = images(n=15, channels=1)
+    kernel = kernel_of(some, mirror=True)
+    here, mirrored = kernel.cells(some, NUMPY), kernel.cells(some[:, :, ::-1], NUMPY)
+    close(kernel(here, mirrored, NUMPY), kernel(here, here, NUMPY), **COMPARED)
+
+
+def test_mirroring_is_fitting_to_all_images_and_their_mirror_images():
+    """The inner sums s, as a linear output layer on them: K of the mirrored kernel is twice the mean over copies, so
+    outputs are those of a fit to both, with half the ridge, and leave-one-out leaves out both."""
+    some, rng = images(n=30, channels=1), np.random.default_rng(0)
+    Z = rng.standard_normal((30, 2))
+    kernel = kernel_of(some, mirror=True)
+    single = AngleKernel(kernel.branches, kernel.inner, kernel.outer, False)
+    twice = np.concatenate([some, some[:, :, ::-1]])
+
+    def sums(k, cells):
+        """s: the outer bend undone."""
+        return (np.log(k(cells, cells, NUMPY)) / k.outer + 1) * np.sqrt(np.outer(cells.own, cells.own))
+
+    S, T = (sums(k, k.cells(x, NUMPY)) for k, x in ((kernel, some), (single, twice)))
+    ridge = 0.1
+    found = solve_dual(S.copy(), Z, [ridge], np.ones(2))
+    centre = np.eye(30) - 1 / 30
+    penalty = ridge * np.mean(np.diag(centre @ S @ centre))
+
+    def outputs(rows):
+        """Of a fit to these of the sixty rows, for all: K + lambda I with an intercept."""
+        n = len(rows)
+        K = T[np.ix_(rows, rows)]
+        mean = K.mean(axis=0)
+        a = np.linalg.solve(
+            K - mean - mean[:, None] + mean.mean() + penalty * np.eye(n), (both - both[rows].mean(0))[rows]
+        )
+        return T[:, rows] @ a - mean @ a + both[rows].mean(axis=0)
+
+    both = np.concatenate([Z, Z])
+    close((S @ found.a + found.b), outputs(np.arange(60))[:30], condition=1e5, terms=100)
+    for image in (0, 11):
+        rest = np.array([row for row in range(60) if row % 30 != image])
+        close(found.loo.outputs[image], outputs(rest)[image], condition=1e5, terms=100)
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_leave_one_out_is_that_of_a_fit_without_the_image(mirror):
+    model = PILAEImageClassifier(**GIVEN | {"mirror": mirror}, ridge=0.05).fit(X[:60].astype(float), Y[:60])
+    fitted = model.fitted_
+    cells = fitted.anchor_cells("auto")
+    K = fitted.kernel(cells, cells, NUMPY)
+    Z, (whole, _) = np.eye(10)[Y[:60]], centred(K)
+    penalty = 0.05 * np.mean(np.diag(whole))
+    for row in (3, 40):
+        rest = np.arange(60) != row
+        part, mean = centred(K[np.ix_(rest, rest)])
+        a = np.linalg.solve(part + penalty * np.eye(59), Z[rest] - Z[rest].mean(axis=0))
+        outputs = K[row, rest] @ a - mean @ a + Z[rest].mean(axis=0)
+        close(fitted.head.output.loo.outputs[row], outputs, condition=1e5, terms=100)
+
+
+def centred(K):
+    mean = K.mean(axis=0)
+    return K - mean - mean[:, None] + mean.mean(), mean
+
+
+def test_digits_without_an_argument():
+    model = PILAEImageClassifier(filters=32).fit(X, Y)
+    assert model.loo_score_ > 0.95
+    assert model.score(IMAGES[300:800], TARGET[300:800]) > 0.95
+    assert not model.mirror_
+    assert sum(row["chosen"] for row in model.search_) == 1
+    P = model.predict_proba(X[:20])
+    close(P.sum(axis=1), np.ones(20), terms=10, condition=10)
+    np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[:20]))
+
+
+def test_objects_are_found_to_be_the_same_in_the_mirror():
+    """Letters and others that are drawn either way round with no difference in class."""
+    rng = np.random.default_rng(0)
+    shapes = np.where(rng.random((2, 8, 8)) > 0.5, 1.0, 0.0)
+    kind = rng.integers(0, 2, 240)
+    turned = np.where(rng.random(240) > 0.5, 1, -1)
+    some = np.stack([shapes[k][:, ::t] for k, t in zip(kind, turned, strict=True)])
+    some = some + 0.9 * rng.standard_normal(some.shape)
+    model = PILAEImageClassifier(patch=3, pool=2, filters=16, encoder_ridge=0.1, contrast=0.1, threshold=0.5)
+    assert model.fit(some, kind).mirror_
+
+
+def test_some_images_to_compare_with():
+    model = PILAEImageClassifier(**FIXED, anchors=100).fit(X, Y)
+    assert model.anchors_.shape == (100, 64)
+    whole = PILAEImageClassifier(**FIXED).fit(X, Y)
+    later = IMAGES[300:500]
+    assert np.mean(model.predict(later) == whole.predict(later)) > 0.9
+    chooser = model.fitted_.head.output.loo.chooser
+    assert np.count_nonzero(chooser) <= 300
+    assert abs(model.loo_score_ - whole.loo_score_) < 0.1
+
+
+def test_comparing_with_nearly_all_is_comparing_with_all():
+    some = PILAEImageClassifier(**FIXED, anchors=299, ridge=1e-3).fit(X.astype(float), Y)
+    later = IMAGES[300:400].astype(float)
+    F = some.fitted_
+    cells, there = F.kernel.cells(later[..., None], NUMPY), F.anchor_cells("auto")
+    K = F.kernel(there, there, NUMPY)
+    k = F.kernel(cells, there, NUMPY)
+    outputs = some.decision_function(later)
+    assert np.isfinite(outputs).all()
+    assert k.shape == (100, 299)
+    assert np.linalg.eigvalsh(K)[0] > 0
+
+
+def test_predictions_do_not_depend_on_blocks_or_on_the_kind_of_pixels():
+    model = PILAEImageClassifier(**FIXED).fit(X.astype(float), Y)
+    later = IMAGES[300:360].astype(float)
+    expected = model.decision_function(later)
+    close(
+        PILAEImageClassifier(**FIXED, block_rows=7).fit(X.astype(float), Y).decision_function(later), expected, **LOOSE
+    )
+    close(model.decision_function(later.reshape(60, 64)), expected, **LOOSE)
+    close(np.concatenate([model.decision_function(part) for part in np.array_split(later, 4)]), expected, **LOOSE)
+
+
+LOOSE = {"condition": 1e6, "terms": 300}
+"""A ridge of a thousandth of the diagonal, on 300 images that are compared to four digits less than they have."""
+
+
+def test_a_model_is_the_same_after_a_file(tmp_path):
+    model = PILAEImageClassifier(**FIXED, anchors=50).fit(X, Y)
+    model.save(tmp_path / "m.pilae")
+    loaded = pilae.load(tmp_path / "m.pilae")
+    np.testing.assert_array_equal(loaded.predict_proba(X[:40]), model.predict_proba(X[:40]))
+    assert loaded.loo_score_ == model.loo_score_
+    assert loaded.anchors_.dtype == np.uint8
+    assert (tmp_path / "m.pilae").stat().st_size < 200_000  # images, not what is compared of them
+
+
+def test_every_library_fits_alike(library):
+    later = IMAGES[300:400].astype(float)
+    expected = PILAEImageClassifier(**FIXED).fit(X.astype(float), Y)
+    model = PILAEImageClassifier(**FIXED).fit(library(X.astype(float)), Y)
+    close(
+        to_numpy(model.decision_function(library(later))), expected.decision_function(later), condition=1e8, terms=300
+    )
+    assert model.loo_score_ == expected.loo_score_
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: PILAEImageClassifier(anchors=1).fit(X, Y), "The 'anchors' parameter of PILAEImageClassifier must be"),
+        (lambda: PILAEImageClassifier(patch=0).fit(X, Y), "The 'patch' parameter of PILAEImageClassifier must be"),
+        (lambda: PILAEImageClassifier().fit(X, None), "requires y to be passed"),
+        (lambda: PILAEImageClassifier().fit(X, Y[:9]), "X has 300 rows but y has 9"),
+        (lambda: PILAEImageClassifier(**FIXED).fit(X, Y).predict(np.ones((2, 9, 9))), "fitted on 8 x 8"),
+        (lambda: PILAEImageClassifier(**FIXED).fit(X[0], Y[:8]).predict(np.ones((2, 9))), "9 features"),
+        (lambda: PILAEImageClassifier().fit(np.ones((4, 5, 5)), [0, 1, 0, 1]), "the same"),
+        (
+            lambda: PILAEImageClassifier(image_shape=(3, 3)).fit(np.ones((5, 8)), Y[:5]),
+            "Rows of 8 numbers are not images",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
