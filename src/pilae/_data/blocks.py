@@ -10,7 +10,8 @@ from .._arrays import Array
 class Block(NamedTuple):
     """One block: its rows, their 0/1 or real targets, their weights (None: all 1) and the first row's number.
 
-    `codes` are class numbers and `unit` the weight that leaving one row out takes away, in NumPy, where there are any.
+    `codes` are class numbers, `unit` the weight that leaving one row out takes away and `group` keys of the groups that
+    rows belong to, in NumPy, where there are any.
     """
 
     X: Array
@@ -19,3 +20,4 @@ class Block(NamedTuple):
     start: int
     codes: np.ndarray | None = None
     unit: np.ndarray | None = None
+    group: np.ndarray | None = None

@@ -1,7 +1,8 @@
 """Two halves of the rows: what labels shape comes from one, and is judged on the other.
 
 A row's half is that of its key, so it is the same in any order, any blocks and any partition, equal rows are in one
-half whatever their targets are, and the anchors (the rows of smallest key) are in the half that shapes.
+half whatever their targets are, and the anchors (the rows of smallest key) are in the half that shapes. Rows that
+belong together are in the half of their group.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import numpy as np
 
 from .._arrays import Array
 from .._base.saveable import saveable
+from .groups import in_groups, spread
 from .keys import row_keys
 from .rows import Rows
+from .sources import Column
 
 FEW_ROWS = 1000
 """Fewer distinct rows are split class by class, and judged both ways round: chance would leave a class to one half."""
@@ -33,13 +36,15 @@ class Halves:
 
     seed: int
     chosen: np.ndarray | None = None
-    """Keys of the rows that shape, ascending; None: all below the middle."""
+    """Keys of the rows that shape, ascending; None: all below the middle, which of rows in groups are those of groups
+    that shape."""
     others: np.ndarray | None = None
     """Keys of the rest, where they are chosen by name."""
 
-    def shapes(self, X: Array) -> np.ndarray:
-        """Whether each of these rows, as they come in blocks, is in the half that shapes."""
-        return self.has(row_keys(X, self.seed))
+    def shapes(self, X: Array, group: Column = None) -> np.ndarray:
+        """Whether each of these rows, as they come in blocks, is in the half that shapes, or one of its group is."""
+        keys = row_keys(X, self.seed)
+        return spread(self.has(in_groups(keys, group) if self.chosen is None else keys), group)
 
     def has(self, keys: np.ndarray) -> np.ndarray:
         return keys < MIDDLE if self.chosen is None else np.isin(keys, self.chosen)
@@ -59,12 +64,14 @@ class Halves:
 
 def judging_rows(scored: Rows, halves: Halves) -> Rows:
     """Of scored rows, those that did not shape."""
-    return scored.subset(np.flatnonzero(~halves.shapes(scored.whole().X)))
+    return scored.subset(np.flatnonzero(~halves.shapes(scored.whole().X, scored.group)))
 
 
 def halves_of(sample: Rows, distinct: int, seed: int) -> Halves | None:
     """Of many rows by the middle of all keys; of few, whose `sample` is all of them, by rank within each class. None
     where either half would have next to nothing to say."""
+    if sample.group is not None:
+        return _halves_of_groups(sample, distinct, seed)
     if distinct >= FEW_ROWS:
         return Halves(seed)
     keys = row_keys(sample.whole().X, seed)
@@ -77,3 +84,21 @@ def halves_of(sample: Rows, distinct: int, seed: int) -> Halves | None:
     chosen = np.array(sorted(shaping), np.uint64)
     others = np.setdiff1d(keys, chosen)
     return Halves(seed, chosen, others) if min(len(chosen), len(others)) >= LEAST_OF_A_HALF else None
+
+
+def _halves_of_groups(sample: Rows, distinct: int, seed: int) -> Halves | None:
+    """The same of rows that belong together: each group is in the half that its key says."""
+    X, by_middle = sample.whole().X, Halves(seed)
+    shapes, keys = by_middle.shapes(X, sample.group), row_keys(X, seed)
+    if min(shapes.sum(), (~shapes).sum()) < LEAST_OF_A_HALF:
+        return None
+    return by_middle if distinct >= FEW_ROWS else Halves(seed, np.unique(keys[shapes]), np.unique(keys[~shapes]))
+
+
+def remembered(halves: Halves, read: Rows) -> Halves:
+    """What a model keeps of halves: of rows that belong together the keys of those that have shaped it, as `read` has
+    them; that of a group is not known any more where some of its rows come again."""
+    if read.group is None:
+        return halves
+    X = read.whole().X
+    return Halves(halves.seed, np.unique(row_keys(X, halves.seed)[halves.shapes(X, read.group)]))

@@ -50,7 +50,7 @@ Add = Callable[[Total, Block], None]
 Choice = tuple[np.ndarray, ...]
 """Rows to take: their numbers, and where others are wanted their weights and units."""
 
-ROW_COLUMNS = ("codes", "targets", "weight", "unit")
+ROW_COLUMNS = ("codes", "targets", "weight", "unit", "group")
 """What `Rows` has of every row besides X."""
 
 
@@ -80,6 +80,8 @@ class Rows:
         What becomes of the columns first: blocks hold what it makes of them.
     numbers : integer array, optional
         Of a sample: which rows it was taken from.
+    group : uint64 array, optional
+        The key of the group that each row belongs to (see `groups`).
     passes : int
         How often the rows were read.
     """
@@ -97,6 +99,7 @@ class Rows:
     gauge: np.ndarray | None = None
     intake: Intake | None = None
     numbers: Column = None
+    group: Column = None
     passes: int = 0
 
     in_memory = True
@@ -155,7 +158,7 @@ class Rows:
     def whole(self) -> Block:
         """All rows as one block, where `dual` allows it."""
         self.passes += 1
-        return self._block(0, self.n)
+        return self.block(0, self.n)
 
     def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
         """One pass over the data. `label` names it in the progress display."""
@@ -163,7 +166,7 @@ class Rows:
         step = self.rows_per_block(width)
         for start in range(0, self.n, step):
             self.progress.update(label, start, self.n)
-            yield self._block(start, min(start + step, self.n))
+            yield self.block(start, min(start + step, self.n))
         self.progress.update(label, self.n, self.n)
 
     def total(self, make: Make[Total], add: Add[Total], label: str, width: int = 0) -> Total:
@@ -229,6 +232,7 @@ class Rows:
             targets=at(self.targets, rows),
             weight=weight,
             unit=unit,
+            group=at(self.group, rows),
             numbers=rows,
             passes=0,
         )
@@ -246,7 +250,8 @@ class Rows:
         """All rows of a sample as one dense array."""
         return self._dense(self.X)
 
-    def _block(self, start: int, stop: int) -> Block:
+    def block(self, start: int, stop: int) -> Block:
+        """The rows from `start` to `stop`."""
         part = slice(start, stop)
         if self._moved is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
             self._moved = self._dense(self.X)  # copied once, not in every pass
@@ -254,7 +259,7 @@ class Rows:
         return self._with_columns(X, start, *(at(getattr(self, name), part) for name in ROW_COLUMNS))
 
     def _with_columns(
-        self, X: Array, start: int, codes: Column, targets: Column, weight: Column, unit: Column
+        self, X: Array, start: int, codes: Column, targets: Column, weight: Column, unit: Column, group: Column = None
     ) -> Block:
         """A block of rows that are where they are wanted, and of what belongs to them."""
         if codes is not None:
@@ -262,7 +267,7 @@ class Rows:
         else:
             Z = None if targets is None else self.space.asarray(targets, self.dtype)
         w = None if weight is None else self.space.asarray(weight, "float64")
-        return Block(without_weightless(X, w), Z, w, start, codes, unit)
+        return Block(without_weightless(X, w), Z, w, start, codes, unit, group)
 
     def _dense(self, X: Array) -> Array:
         if scipy.sparse.issparse(X):

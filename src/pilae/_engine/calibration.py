@@ -101,10 +101,10 @@ def class_calibration(loo: Scored) -> Calibration:
     counts = np.bincount(codes[there], minlength=loo.targets.shape[1])
     if counts.min() < MAPPED_ROWS or len(counts) > MAPPED_CLASSES:
         return Calibration(t)
-    half = np.arange(len(codes)) % 2 == 0  # the scored rows come in the order of a hash
+    half = (np.arange(len(codes)) if loo.group is None else loo.group) % 2 == 0  # they come in the order of a hash
     gain = 0.0
     for part in (half, ~half):
-        fitted = Scored(*(column[part] for column in loo))
+        fitted = loo.at(part)
         plain, mapped = Calibration(class_temperature(fitted)), _fit_map(fitted, codes[part])
         rest, rows = loo.outputs[~part], np.arange(len(codes))[~part]
         mapped_log, plain_log = (np.log(_of_class(by.of_classes(rest), codes[rows])) for by in (mapped, plain))

@@ -86,7 +86,7 @@ def local_scale(F: np.ndarray, loo: Scored) -> LocalScale | None:
         factors,
         moments.mean_b,
         np.where(spread > 0, spread, 1.0),
-        lambda: iter([(standard, logs, loo.weight, loo.unit, loo.chooser)]),
+        lambda: iter([(standard, logs, loo.weight, loo.unit, loo.chooser, loo.group)]),
         SMALLEST_RIDGE,
     )
     helps = alive & [_fits_better(r, z, loo) for r, z in zip(size.T, left_out.outputs.T, strict=True)]

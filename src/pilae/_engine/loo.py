@@ -13,15 +13,19 @@ of row i taken out the residual becomes
 q_ij^2 and q_ij c_j give the leave-one-out residual of every width for the price of one.
 
 Anchors, feature scales and lambda are held; means are re-estimated. u_i is one unit of weight where a row has at
-least that (a weight of 3 means three equal rows, and one of them is left out) and the whole row where it has less.
+least that (a weight of 3 means three equal rows, and one of them is left out) and the whole row where it has less. Rows
+that belong together leave together: see `group_loo`.
 """
+
+from itertools import starmap
 
 import numpy as np
 
 from .._arrays import Array, dtype_name, full_products, matmul, namespace, to_numpy
 from .._arrays.threads import in_parts
 from .factors import Factor, RidgeFactors
-from .scores import LEAST_LEFT, Batches, Scored, walk
+from .group_loo import left_out as groups_left_out
+from .scores import LEAST_LEFT, Batch, Batches, Scored, concatenated, walk
 
 FIRST_RIDGE = 1e-2
 """The search for a ridge of a wide layer begins near this one."""
@@ -31,17 +35,23 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
     """Leave-one-out outputs of the scored rows for each ridge, in one go over them."""
     chosen = [factors.at(r) for r in ridges]
     mean, blocks = to_numpy(zbar), []
-    for F, Z, w, unit, chooser in batches():
-        z, least = to_numpy(Z), LEAST_LEFT[dtype_name(F)]
-        with full_products(F):
-            fits, leverages = _fits_and_leverages(chosen, F)
-        left = 1.0 - unit[:, None] * (leverages + 1.0 / factors.weight)
-        known = (left > least)[:, :, None]
-        residuals = (z - mean)[:, None, :] - fits
-        outputs = np.where(known, z[:, None, :] - residuals / np.where(known, left[:, :, None], 1.0), mean)
-        blocks.append((outputs, z, w, unit, chooser))
-    outputs, *columns = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    for batch in starmap(Batch, batches()):
+        left_out = _rows_left_out if batch.group is None else groups_left_out
+        outputs = left_out(chosen, batch, mean, factors.weight)
+        blocks.append((outputs, to_numpy(batch.Z), batch.w, batch.unit, batch.chooser, batch.group))
+    outputs, *columns = map(concatenated, zip(*blocks, strict=True))
     return [Scored(outputs[:, k, :].copy(), *columns) for k in range(len(ridges))]  # one stays, not all
+
+
+def _rows_left_out(chosen: list[Factor], batch: Batch, mean: np.ndarray, weight: float) -> np.ndarray:
+    """What the output layer without it says of each row: rows x factors x outputs."""
+    z, least = to_numpy(batch.Z), LEAST_LEFT[dtype_name(batch.F)]
+    with full_products(batch.F):
+        fits, leverages = _fits_and_leverages(chosen, batch.F)
+    left = 1.0 - batch.unit[:, None] * (leverages + 1.0 / weight)
+    known = (left > least)[:, :, None]
+    residuals = (z - mean)[:, None, :] - fits
+    return np.where(known, z[:, None, :] - residuals / np.where(known, left[:, :, None], 1.0), mean)
 
 
 def _fits_and_leverages(chosen: list[Factor], F: Array) -> tuple[np.ndarray, np.ndarray]:

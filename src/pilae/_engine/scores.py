@@ -1,7 +1,7 @@
 """Leave-one-out errors of rows, and when one choice is better than another by them."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,26 @@ LEAST_LEFT = {"float64": 1e-7, "float32": 1e-4}
 """Below this 1 - leverage a row alone holds some direction of the features: the others say nothing about it. By dtype
 of the features: leverages are as exact as these."""
 
-Batches = Callable[[], Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]]
-"""Yields (standardised features, targets, weights, units to leave out, chooser) of the scored rows, by blocks."""
+
+class Batch(NamedTuple):
+    """Some of the scored rows; of groups, all rows of each."""
+
+    F: Array
+    """Standardised features."""
+    Z: Array
+    """Targets."""
+    w: np.ndarray
+    unit: np.ndarray
+    """The weight that leaves with each row."""
+    chooser: np.ndarray
+    group: np.ndarray | None = None
+    """Numbers of groups whose rows leave together, which come one after another; None where each leaves alone."""
+    pieces: Callable[[], Iterator[Array]] | None = None
+    """The features of one group that is too large to hold, some rows at a time; F is not there."""
+
+
+Batches = Callable[[], Iterator[tuple]]
+"""Yields the scored rows as what `Batch` is made of, by blocks."""
 
 
 @saveable
@@ -32,6 +50,13 @@ class Scored(NamedTuple):
     unit: np.ndarray
     chooser: np.ndarray
     """Weights of the rows that choices are made on: those that are not neurons themselves, where there are enough."""
+    group: np.ndarray | None = None
+    """Numbers of the groups that were left out whole, where rows belong together."""
+
+    def at(self, rows: np.ndarray) -> "Scored":
+        """The results of these rows."""
+        columns: tuple[Any, ...] = tuple(None if column is None else column[rows] for column in self)
+        return Scored(*columns)
 
     @property
     def judges(self) -> np.ndarray:
@@ -48,17 +73,36 @@ class Scored(NamedTuple):
 
     def standard_error(self, errors: np.ndarray) -> float:
         """Of the mean of these errors of the rows."""
-        mean = np.average(errors, weights=self.chooser)
-        return float((np.average((errors - mean) ** 2, weights=self.chooser) / max(self.n_choosers, 1.0)) ** 0.5)
+        weight, [errors] = pooled(self.group, self.chooser, errors)
+        mean = np.average(errors, weights=weight)
+        return float((np.average((errors - mean) ** 2, weights=weight) / max(self.n_choosers, 1.0)) ** 0.5)
 
     @property
     def n_choosers(self) -> float:
-        """How many rows the chooser stands for."""
-        return rows_stood_for(self.chooser, self.unit)
+        """How many rows the chooser stands for, or groups: their rows do not err apart from each other."""
+        if self.group is None:
+            return rows_stood_for(self.chooser, self.unit)
+        return float(np.count_nonzero(pooled(self.group, self.chooser)[0]))
 
     def lower(self, errors: np.ndarray, others: np.ndarray) -> bool:
         """Whether these errors of the rows are lower than the others by more than a tie."""
-        return clearly_lower(errors, others, self.chooser, self.n_choosers)
+        weight, (errors, others) = pooled(self.group, self.chooser, errors, others)
+        return clearly_lower(errors, others, weight, self.n_choosers)
+
+
+def concatenated(parts: Sequence[np.ndarray | None]) -> Any:
+    """A column of results, one part after another, where there is one."""
+    return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
+
+
+def pooled(group: np.ndarray | None, weight: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The weight of each group and the mean of each of the values over it; of rows alone what there is."""
+    if group is None:
+        return weight, list(values)
+    _, numbers = np.unique(group, return_inverse=True)
+    total = np.bincount(numbers, weights=weight)
+    inside = np.where(total > 0, total, 1.0)
+    return total, [np.bincount(numbers, weights=weight * value) / inside for value in values]
 
 
 def rows_stood_for(chooser: np.ndarray, unit: np.ndarray) -> float:

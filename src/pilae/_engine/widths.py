@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from .._arrays import Array, dtype_name, full_products, namespace, space_of, to_
 from .._arrays.threads import in_parts
 from .._base.saveable import saveable
 from .factors import Factor, RidgeFactors
-from .scores import LEAST_LEFT, TIE, Batches, clearly_lower, rows_stood_for, walk
+from .group_loo import Squares, width_means
+from .scores import LEAST_LEFT, TIE, Batch, Batches, clearly_lower, rows_stood_for, walk
 
 COLUMNS_AN_OUTPUT = 200
 """A running sum for one output costs about as much as a product with this many columns."""
@@ -25,34 +26,36 @@ CACHED_BYTES = 2**20
 FIRST_RIDGE = 1e-3
 """The search for a ridge and a width begins near this one."""
 
-Nested = Callable[[Array, Array, Array, float], Array]
-"""From whitened rows, centred targets, units left out and 1/W to squared errors at every width."""
-
 
 def width_errors(
     factor: Factor, zbar: Array, weight: float, scale: np.ndarray, batches: Batches, first: int
 ) -> np.ndarray:
     """Squared leave-one-out error of every scored row (down) at every width first, first + 1, ... (across).
 
-    `factor` must come from a Cholesky decomposition: its leading blocks are the factors of the narrower layers.
+    `factor` must come from a Cholesky decomposition: its leading blocks are the factors of the narrower layers. Of rows
+    that belong together it is the mean error of every group.
     """
     space = space_of(factor.c)
     xp = space.xp
     per_output = space.asarray(scale, "float64")
     p, n_outputs = (int(size) for size in factor.c.shape)
     make = _by_products if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs
-    nested: Nested | None = None
+    nested: Squares | None = None
     blocks = []
-    for F, Z, _, unit, _ in batches():
+    for batch in starmap(Batch, batches()):
+        if batch.group is not None:
+            blocks.append(width_means(factor, batch, zbar, per_output, weight, first, make))
+            continue
+        F = batch.F
         nested = nested or make(xp.astype(factor.c / per_output, F.dtype, copy=False), first)
-        q, r = factor.whiten(F), xp.astype((Z - zbar) / per_output, F.dtype, copy=False)
-        units = xp.astype(space.asarray(unit, "float64"), F.dtype, copy=False)[:, None]
+        q, r = factor.whiten(F), xp.astype((batch.Z - zbar) / per_output, F.dtype, copy=False)
+        units = xp.astype(space.asarray(batch.unit, "float64"), F.dtype, copy=False)[:, None]
         with full_products(q):
             blocks.append(_by_steps(nested, q, r, units, 1.0 / weight, first))
     return np.concatenate(blocks)
 
 
-def _by_steps(nested: Nested, q: Array, r: Array, units: Array, mean: float, first: int) -> np.ndarray:
+def _by_steps(nested: Squares, q: Array, r: Array, units: Array, mean: float, first: int) -> np.ndarray:
     """The squared errors of as many rows at a time as stay in the processor's cache, one below the other."""
     n, p = (int(size) for size in q.shape)
     step = max(16, space_of(q).budget(CACHED_BYTES) // (8 * p))
@@ -75,7 +78,7 @@ def _left(q: Array, unit: Array, mean: float, first: int) -> tuple[Array, Array]
     return known, 1.0 / xp.where(known, left, xp.ones_like(left))
 
 
-def _by_outputs(c: Array, first: int) -> Nested:
+def _by_outputs(c: Array, first: int) -> Squares:
     """One running sum for each output: few outputs."""
 
     def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
@@ -91,7 +94,7 @@ def _by_outputs(c: Array, first: int) -> Nested:
     return squares
 
 
-def _by_products(c: Array, first: int) -> Nested:
+def _by_products(c: Array, first: int) -> Squares:
     """|r - fit|^2 over all outputs at once, with fit_p = fit_(p-1) + q_p c_p:
 
     |fit_p|^2 - 2 r.fit_p grows by q_p (2 fit_(p-1).c_p + q_p |c_p|^2 - 2 r.c_p), and fit_(p-1).c_p is a sum over the
@@ -142,7 +145,7 @@ def best_width(
 
     The ridges are walked up from `near` (1e-3) as long as that does not hurt, then down as long as it helps; for the
     best one the smallest width that ties with the best is taken. `chooser` and `unit` are those of the scored rows (see
-    `Scored`).
+    `Scored`), or of groups of them.
     """
 
     def errors_at(ridge: float) -> np.ndarray | None:

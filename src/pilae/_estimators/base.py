@@ -229,8 +229,10 @@ class BasePILAE(
             .add(head=self.head, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
         )
 
-    def _head_fit_params(self, sample_weight: np.ndarray | None, params: dict, *, given: bool) -> dict:
-        """What the head's fit gets: by routing where it is on, otherwise the weights if the head takes them.
+    def _head_fit_params(
+        self, sample_weight: np.ndarray | None, params: dict, groups: Any = None, *, given: bool
+    ) -> dict:
+        """What the head's fit gets: by routing where it is on, otherwise weights and groups if the head takes them.
 
         `given`: the user passed sample_weight (and it is not from class_weight alone).
         """
@@ -238,6 +240,8 @@ class BasePILAE(
             if params:
                 raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
             return {} if sample_weight is None else {"sample_weight": sample_weight}
+        if groups is not None and has_fit_parameter(self.head, "groups"):
+            params = {**params, "groups": groups}
         if sklearn.get_config()["enable_metadata_routing"]:
             # the network uses sample_weight itself, so the head is offered it too
             asked = get_routing_for_object(self.head).fit.requests.get("sample_weight") is True

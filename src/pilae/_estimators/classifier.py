@@ -13,6 +13,7 @@ from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._data.check import check_X, tamed_weight
 from .._data.dask import is_dask
+from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.labels import all_classes
 from .._data.opening import columns_of, is_streamed, stream_to_fit
 from .._data.rows import times_factor, unit_of
@@ -212,7 +213,7 @@ default="auto"
         parameters.remember(self, locals())
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None, **fit_params):
+    def fit(self, X, y=None, sample_weight=None, *, groups=None, **fit_params):
         """Fit the network.
 
         Parameters
@@ -224,6 +225,10 @@ default="auto"
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
             weights that say how much a row matters to a mean of 1 or less.
+        groups : array-like of shape (n_samples,), optional
+            Which rows belong together, by any label: those of one patient, speaker, day. They leave together wherever
+            leave-one-out is said here, with all of their weight, so that the network is chosen, scored and calibrated
+            for rows of groups that nobody has seen.
         **fit_params
             Passed to the `fit` of a head estimator.
 
@@ -231,13 +236,16 @@ default="auto"
         -------
         self
         """
-        make = partial(self._first_fit, X, y, None, sample_weight, fit_params)
+        make = partial(self._first_fit, X, y, None, sample_weight, fit_params, groups)
         return self._refitted(make, X, y, sample_weight)
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
+    def _first_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict, groups: Any = None
+    ) -> FittedModel:
         spec, running = self._spec(), self._running()
         if not is_streamed(X):
-            return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params)
+            return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params, groups)
+        check_no_groups(groups)
         rows = stream_to_fit(running, X, y, sample_weight, Classes, on_gaps="report")
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
@@ -254,7 +262,7 @@ default="auto"
         return with_class_sums(fitted, rows, factor) if self._by_class and factor is not None else fitted
 
     def _fit_arrays(
-        self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict
+        self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict, groups: Any
     ) -> FittedModel:
         running = self._running()
         X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
@@ -273,13 +281,14 @@ default="auto"
             factor = self._class_factor(targets.classes, mass)
             w, unit = times_factor(factor, encoding.codes, w, unit)
         rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features))
-        routed = self._head_fit_params(w, fit_params, given=given)
+        give_groups(rows, read_groups(groups, rows.n), spec.seed)
+        routed = self._head_fit_params(w, fit_params, groups, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
         if not spec.head.linear and not targets.multilabel:  # those that had weight
             targets = Classes(fitted.head.classes_among(targets.classes))
         if self._by_class and factor is not None:
             fitted = with_class_sums(fitted, rows, factor)
-        return replace(fitted, targets=targets, weight_exponent=exponent)
+        return replace(fitted, targets=targets, weight_exponent=exponent, grouped=groups is not None)
 
     def partial_fit(
         self,

@@ -120,6 +120,8 @@ class FittedModel(FittedNetwork):
     """How rows lose weight with age, where they do."""
     window: Window | None = None
     """The rows that are in, where only the last ones are."""
+    grouped: bool = False
+    """Whether rows that belong together were left out together."""
     tested: RunningScore | None = None
     """How well rows were predicted before they were learnt, where somebody asked."""
 

@@ -12,6 +12,7 @@ from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._data.check import check_X, tamed_weight
+from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
 from .._data.rows import Rows, unit_of
 from .._data.sources import Column
@@ -130,7 +131,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         parameters.remember(self, locals())
 
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None, **fit_params):
+    def fit(self, X, y=None, sample_weight=None, *, groups=None, **fit_params):
         """Fit the network.
 
         Parameters
@@ -141,6 +142,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 3 counts as three equal rows, in leave-one-out too, where only one of them is left out: bring
             weights that say how much a row matters to a mean of 1 or less.
+        groups : array-like of shape (n_samples,), optional
+            Which rows belong together, as in `PILAEClassifier.fit`: they leave together wherever leave-one-out is said.
         **fit_params
             Passed to the `fit` of a head estimator.
 
@@ -148,12 +151,15 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         -------
         self
         """
-        make = partial(self._first_fit, X, y, None, sample_weight, fit_params)
+        make = partial(self._first_fit, X, y, None, sample_weight, fit_params, groups)
         return self._refitted(make, X, y, sample_weight)
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
+    def _first_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict, groups: Any = None
+    ) -> FittedModel:
         spec, running = self._spec(), self._running()
         if is_streamed(X):
+            check_no_groups(groups)
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
             stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report")
@@ -170,12 +176,13 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         row_weights = None
         if self.loss == "robust":
             assert encoding.targets is not None
-            row_weights = self._robust_weights(X, encoding.targets, w, fit_params, categorical)
+            row_weights = self._robust_weights(X, encoding.targets, w, {**fit_params, "groups": groups}, categorical)
             w = row_weights if w is None else w * row_weights
         rows = running.rows(X, encoding, w, unit_of(w), categorical)
-        routed = self._head_fit_params(w, fit_params, given=w is not None)
+        give_groups(rows, read_groups(groups, rows.n), spec.seed)
+        routed = self._head_fit_params(w, fit_params, groups, given=w is not None)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)
-        return replace(fitted, weight_exponent=exponent, row_weights=row_weights)
+        return replace(fitted, weight_exponent=exponent, row_weights=row_weights, grouped=groups is not None)
 
     def _robust_weights(
         self, X: Any, Y: np.ndarray, w: np.ndarray | None, fit_params: dict, categorical: tuple[int, ...]

@@ -9,6 +9,7 @@ import sklearn
 
 from .._base.scalars import seed_of
 from .._data.check import check_weight, scaled_weight
+from .._data.groups import check_groups_again, check_no_groups, give_groups, read_groups
 from .._data.opening import is_few, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.targets import Targets
@@ -27,7 +28,9 @@ class Updating(Fitting[FittedModel]):
         """An error where a parameter is not what it may be."""
         raise NotImplementedError
 
-    def _first_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict) -> FittedModel:
+    def _first_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict, groups: Any = None
+    ) -> FittedModel:
         raise NotImplementedError
 
     def _later_rows(
@@ -102,8 +105,13 @@ class Updating(Fitting[FittedModel]):
         -------
         self
         """
-        self._read()
+        grouped = self._read().grouped
         if remaining is not None:
+            if grouped:
+                raise ValueError(
+                    "This model was fitted with groups, which 'remaining' does not bring: call fit(X, y, groups=...) "
+                    "with the rows that stay."
+                )
             if isinstance(remaining, (tuple, list)) and len(remaining) not in (2, 3):
                 raise ValueError(
                     f"'remaining' must be (X, y), (X, y, sample_weight) or a source, but it has {len(remaining)} parts."
@@ -143,7 +151,7 @@ class Updating(Fitting[FittedModel]):
             theirs.append(other.fitted_)
         return self._updated(lambda fitted: update.merged(fitted, theirs))
 
-    def recalibrate(self, X, y=None, sample_weight=None):
+    def recalibrate(self, X, y=None, sample_weight=None, *, groups=None):
         """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
 
         `partial_fit`, `forget` and `merge` leave them as they were (`loo_is_stale_`).
@@ -152,18 +160,24 @@ class Updating(Fitting[FittedModel]):
         ----------
         X, y, sample_weight
             Rows that are in the model; at most 10,000 distinct ones are used.
+        groups : array-like of shape (n_samples,), optional
+            Which rows belong together, as in `fit`: all rows of a group that are in the model. A model that was fitted
+            with groups needs them.
 
         Returns
         -------
         self
         """
-        self._read()
+        check_groups_again(self._read().grouped, groups)
 
         def step(fitted: FittedModel | None) -> FittedModel:
             assert fitted is not None
             update.statistics(fitted, "recalibrate")
             fitted.ready()
             rows, targets = self._later_rows(fitted, "recalibrate", X, y, sample_weight)
+            if is_streamed(X):
+                check_no_groups(groups)
+            give_groups(rows, read_groups(groups, rows.n), seed_of(self.random_state))
             return update.recalibrated(fitted, rows, targets, seed_of(self.random_state))
 
         return self._updated(step, X, y, sample_weight)

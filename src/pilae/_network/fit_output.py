@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Array
+from .._data.groups import first_whole, numbered, spans, spread
 from .._data.rows import Rows
 from .._engine.factors import EIGEN_WIDTH, RidgeFactors
 from .._engine.loo import Batches, best_ridge, leave_one_out, ridge_grid
 from .._engine.moments import Moments, product_under
 from .._engine.scaling import Scaling
-from .._engine.scores import Scored
+from .._engine.scores import Batch, Scored, pooled
 from .._engine.widths import WidthPath, best_width
 from .head import LinearHead
 from .layer import squares_left
@@ -89,7 +90,7 @@ class _OutputFit:
         )
         head_input.cache.release()
         self.chooser = chooser_of(head_input.scored, neurons, strict=spec.strict)
-        self.few = head_input.scored.first(CHOICE_ROWS)
+        self.few = head_input.scored.first(first_whole(head_input.scored.group, CHOICE_ROWS))
 
     def head(self) -> LinearHead:
         spec, ridge, width_path = self.spec, None, None
@@ -123,8 +124,12 @@ class _OutputFit:
         """Cut the hidden layer to its best width. The best ridge, and the whole path."""
         few, ridge = self.few, self.spec.ridge
         weight, unit = weights_and_units(few)
-        at = np.flatnonzero(self.chooser[: few.n] > 0)
+        at = np.flatnonzero(spread(self.chooser[: few.n] > 0, few.group))
         choosers = few.take(at, weight[at], unit[at])  # rows that are neurons choose no width
+        chooser, units = self.chooser[at], unit[at]
+        if choosers.group is not None:
+            chooser, _ = pooled(numbered(choosers.group), chooser)
+            units = chooser  # a group is one opinion
         scaling, factors = ridge_factors(self.moments, hidden)
         grid = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
         width, best, path = best_width(
@@ -132,8 +137,8 @@ class _OutputFit:
             self.moments.mean_b,
             self.spec.scale,
             self._batches(choosers, scaling, self.chooser[at]),
-            self.chooser[at],
-            unit[at],
+            chooser,
+            units,
             grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)],
             first=hidden.links + 1,
             near=self.spec.near,
@@ -215,14 +220,32 @@ def scored_batches(
     width, xp = int(scaling.mean.shape[0]), scored.space.xp
     weight, unit = weights_and_units(scored)
 
-    def batches() -> Iterator[tuple[Array, Array, np.ndarray, np.ndarray, np.ndarray]]:
+    def batches() -> Iterator[Batch]:
         # held a few times over while they are whitened: smaller blocks than those of a pass
         for block in scored.blocks("leave-one-out", 4 * width):
             F = scaling(features(block.X))
             part = slice(block.start, block.start + int(F.shape[0]))
-            yield F, xp.astype(block.Z, xp.float64, copy=False), weight[part], unit[part], chooser[part]
+            yield Batch(F, xp.astype(block.Z, xp.float64, copy=False), weight[part], unit[part], chooser[part])
 
+    def groups() -> Iterator[Batch]:
+        assert numbers is not None
+        step = scored.rows_per_block(4 * width)
+        for start, stop in spans(numbers, step):
+            parts = [(a, min(a + step, stop)) for a in range(start, stop, step)]
+            Z = xp.concat([scored.block(*part).Z for part in parts], axis=0)
+            pieces = partial(_pieces, scored, lambda X: scaling(features(X)), parts)
+            w, u, choice, group = (column[start:stop] for column in (weight, unit, chooser, numbers))
+            batch = Batch(None, xp.astype(Z, xp.float64, copy=False), w, u, choice, group, pieces)
+            yield batch if len(parts) > 1 else batch._replace(F=next(pieces()), pieces=None)
+
+    numbers = numbered(scored.group)
+    read = batches if numbers is None else groups
     if once or scored.n * width > CACHED_NUMBERS:
-        return batches
-    cached = list(batches())  # several ridges will read them
+        return read
+    cached = list(read())  # several ridges will read them
     return lambda: iter(cached)
+
+
+def _pieces(rows: Rows, features: Callable[[Array], Array], parts: list[tuple[int, int]]) -> Iterator[Array]:
+    """The features of one part of the rows after another."""
+    return (features(rows.block(*part).X) for part in parts)

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Array, Space, dtype_name, float_name, is_tensor, space_of, take_rows, to_numpy
+from .._data.groups import in_groups, told_apart, whole_groups
 from .._data.keys import First, Sample, Spread, row_keys, with_targets
 from .._data.rows import Block, Rows, counting
+from .._data.sources import Column
 from .._engine.moments import Moments
 from .._engine.scaling import RANGE, Extent, gauge_for
 from .structure import COUNTED_ROWS
@@ -42,6 +44,8 @@ class Survey:
     """Means and variances of the targets (0/1 for classes)."""
     anchors: Array
     """The anchor rows, in order: the first p are the anchors of a layer of p neurons."""
+    anchor_groups: Column
+    """Keys of their groups, where rows belong together."""
     distinct: int
     """Distinct rows of positive weight: counted as far as `COUNTED_ROWS` and the anchors go, estimated beyond."""
     all_counted: bool
@@ -62,8 +66,8 @@ def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
     keys = row_keys(block.X, seed)
     n = len(keys)
     columns = (
-        keys,
-        _with_targets(keys, block, seed),
+        in_groups(keys, block.group),
+        told_apart(_with_targets(keys, block, seed), block.group),
         np.zeros(n, np.int64) if block.codes is None else block.codes,
         np.arange(block.start, block.start + n),
         np.ones(n) if block.w is None else to_numpy(block.w),
@@ -89,8 +93,18 @@ def rows_to_score(rows: Rows, seed: int) -> Rows:
         _, pairs, _, *rest = _offered(block, seed)
         sample.add_salted(pairs, *rest)
 
-    chosen = rows.total(partial(Sample, SCORED_ROWS), add, "rows to score")
-    return rows.samples([chosen.rows(by_key=True)])[0]
+    chosen = rows.total(partial(Sample, _offers(rows, SCORED_ROWS)), add, "rows to score")
+    return rows.samples([_scored(rows, chosen, SCORED_ROWS)])[0]
+
+
+def _offers(rows: Rows, count: int) -> int:
+    """How many rows are kept to choose so many to score from: of groups all, as they are scored whole."""
+    return count if rows.group is None or not count else rows.n
+
+
+def _scored(rows: Rows, sample: Sample, count: int) -> tuple[np.ndarray, ...]:
+    """Which rows are scored, their weights and units: by key, or whole groups."""
+    return sample.rows(by_key=True) if rows.group is None else whole_groups(sample, rows.group, count)
 
 
 class _FirstPass:
@@ -132,6 +146,8 @@ class _FirstPass:
         """What `_offered` gives, of those rows alone that may still be chosen, found where the rows are: on a GPU that
         spares the host almost all the work. None where all may be, or where the host does it."""
         if block.codes is None or block.w is not None or self.first.capacity or not is_tensor(block.X):
+            return None
+        if block.group is not None:
             return None
         top = int(block.codes.max(initial=0))
         if not self.spread.has_limit(top) or any(sample.limit is None for sample in self.samples.values()):
@@ -206,12 +222,14 @@ def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
     all_rows = dict.fromkeys(("scored", "fitted", "searched"), rows)
     named = all_rows | dict(zip(chosen, samples, strict=True))
     assert sums.extent is not None  # there are rows
-    return Survey(sums.moments, sums.targets, first.dense(), n_distinct, complete, extent=sums.extent, **named)
+    anchors, groups = first.dense(), first.group
+    return Survey(sums.moments, sums.targets, anchors, groups, n_distinct, complete, extent=sums.extent, **named)
 
 
 def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:
     """The sums of the first pass; where squares of columns cannot be relied on, once more under a gauge."""
-    make = partial(_FirstPass, spec, rows.space, rows.n_classes, spec.gram and not rows.dual)
+    offered = spec._replace(scored=_offers(rows, spec.scored))
+    make = partial(_FirstPass, offered, rows.space, rows.n_classes, spec.gram and not rows.dual)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by whoever reads the sums
         sums = rows.total(make, _FirstPass.add, "reading the rows")
         if spec.input_scaling is None or _in_range(rows, sums):
@@ -228,12 +246,12 @@ def _chosen_samples(
     """Which rows each sample holds; a sample that would be all rows is left out."""
     chosen: dict[str, tuple[np.ndarray, ...]] = {}
     if spec.scored:
-        chosen["scored"] = samples["scored"].rows(by_key=True)
+        chosen["scored"] = _scored(rows, samples["scored"], spec.scored)
     if spec.fit_rows and samples["fitted"].met_more_than(spec.fit_rows):
         chosen["fitted"] = samples["fitted"].rows()
     if spec.search_rows is not None:
         count = spec.search_rows(n_distinct)
-        if not rows.in_memory or samples["searched"].met_more_than(count):
+        if not rows.in_memory or rows.group is not None or samples["searched"].met_more_than(count):
             chosen["searched"] = tuple(column[:count] for column in samples["searched"].rows(by_key=True))
     return chosen
 

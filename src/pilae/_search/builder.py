@@ -8,9 +8,11 @@ import numpy as np
 from sklearn.base import clone
 
 from .._arrays import Array, namespace, take_rows, to_numpy
+from .._data.groups import LEAST_LEFT, spread
 from .._data.halves import Halves
 from .._data.keys import row_keys
 from .._data.rows import Rows
+from .._data.sources import at
 from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
@@ -71,9 +73,10 @@ class Builder:
         self.shaping = int(survey.anchors.shape[0])
         """So many of the first anchors may become neurons of a head."""
         if halves is not None:
-            shapes = halves.shapes(survey.anchors)
+            shapes = halves.shapes(survey.anchors, survey.anchor_groups)
             order = np.argsort(~shapes, kind="stable")  # layers, which know no labels, take the others too
-            self.survey = replace(survey, anchors=take_rows(survey.anchors, order))
+            anchors, groups = take_rows(survey.anchors, order), at(survey.anchor_groups, order)
+            self.survey = replace(survey, anchors=anchors, anchor_groups=groups)
             self.shaping = int(shapes.sum())
         variance = to_numpy(survey.targets.variance_a())
         self.scale = np.where((variance > 0) & (rows.n_classes == 0), np.sqrt(variance), 1.0)
@@ -161,11 +164,17 @@ class Builder:
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
             strict=self.halves is not None and (self.hold or plan.rounds > 0),
         )
-        scored_keys, anchor_keys = self.keys
-        shaped = np.isin(scored_keys, anchor_keys[: width + 1])
-        if self.halves is not None and output_spec.strict:
-            shaped |= self.halves.has(scored_keys)
+        shaped = self.neurons(width + 1)
+        if output_spec.strict:
+            shaped = shaped | ~self.judges
         return fit_output(head_input, hidden, shaped, output_spec)
+
+    def neurons(self, count: int) -> np.ndarray:
+        """Which scored rows are among the first anchors; with the rest of their groups, where others are left."""
+        (scored, anchors), group = self.keys, self.survey.scored.group
+        neurons = np.isin(scored, anchors[:count])
+        together = spread(neurons, group)
+        return together if np.mean(~together) >= LEAST_LEFT else neurons
 
     @cached_property
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
@@ -176,13 +185,15 @@ class Builder:
     def judging(self, head: LinearHead) -> Scored:
         """Results of the rows that judge."""
         loo, at = head.residuals(), self.judges
-        return loo if len(at) != len(loo.weight) else Scored(*(column[at] for column in loo))  # or only they are there
+        return loo if len(at) != len(loo.weight) else loo.at(at)  # or only they are there
 
-    @property
+    @cached_property
     def judges(self) -> np.ndarray:
         """Which scored rows judge: those of the half that did not shape, whatever a head is."""
-        keys, _ = self.keys
-        return np.ones(len(keys), bool) if self.halves is None else ~self.halves.has(keys)
+        scored = self.survey.scored
+        if self.halves is None:
+            return np.ones(scored.n, bool)
+        return ~self.halves.shapes(scored.whole().X, scored.group)
 
     def input(self, grower: Grower, plan: Plan) -> NeuronInput:
         """What the head sees of the newest features, or of all. Those of layers are standardised; raw input is only

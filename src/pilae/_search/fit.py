@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._arrays import to_numpy
-from .._data.halves import Halves, halves_of, judging_rows
+from .._data.halves import Halves, halves_of, judging_rows, remembered
 from .._data.labels import check_target_size
 from .._data.rows import Rows
 from .._engine.moments import FLOAT32_RIDGE
@@ -96,7 +96,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
-    halves, means = halves if plan.rounds else None, network.undo_gauge(to_numpy(survey.moments.mean_a))
+    halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
+    means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     found = (choice.table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
     return Result(network, head, *found)
 

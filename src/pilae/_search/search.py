@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.progress import Progress
 from .._engine.calibration import log_losses
-from .._engine.scores import Scored
+from .._engine.scores import Scored, concatenated, pooled
 from .._network.output import Output
 
 BAGS = 200
@@ -51,6 +51,7 @@ class Search(Generic[P]):
         self.table: list[dict[str, Any]] = []
         self.best: tuple[P, np.ndarray] | None = None
         self._weight = np.ones(0)
+        self._group: np.ndarray | None = None
 
     def judge(self, plan: P, near: float | None) -> Judged | None:
         """None where the plan is no choice. `near` is an output ridge to begin with."""
@@ -102,7 +103,7 @@ class Search(Generic[P]):
         if self.merits is not None:
             parts = [self.merits(part) for part in judged.scores]
             self._kept[self.round, plan] = losses, np.concatenate(parts)
-            self._weight = scores.chooser
+            self._weight, self._group = scores.chooser, scores.group
         if self.best is None or scores.lower(losses, self.best[1]):
             self.best = plan, losses
         return loss
@@ -110,20 +111,21 @@ class Search(Generic[P]):
     def optimism(self, chosen: P, seed: int) -> float:
         """What of the winner's score is the luck of having been chosen by the rows that it is scored on.
 
-        Rows are drawn again and again, as many as there are: the best on these is scored on those that were not drawn
-        (out of the bag), where it is one of many candidates and has had no luck.
+        Rows, or groups, are drawn again and again, as many as there are: the best on these is scored on those that were
+        not drawn (out of the bag), where it is one of many candidates and has had no luck.
         """
         kept = [each for (number, _), each in self._kept.items() if number == self.round]
         if len(kept) < 2 or (self.round, chosen) not in self._kept:
             return 0.0
-        losses, merits = (np.stack(part) for part in zip(*kept, strict=True))
-        weight, n = self._weight, losses.shape[1]
+        of_groups = [pooled(self._group, self._weight, *each)[1] for each in kept]
+        losses, merits = (np.stack(part) for part in zip(*of_groups, strict=True))
+        (weight, _), n = pooled(self._group, self._weight), losses.shape[1]
         drawn = np.random.default_rng([seed, 3]).multinomial(n, np.full(n, 1.0 / n), BAGS)
         best = np.argmin((drawn * weight) @ losses.T, axis=1)
         left = (drawn == 0) * weight
         total = left.sum(axis=1)
         scored = np.einsum("bi,bi->b", left, merits[best])[total > 0] / total[total > 0]
-        own = float(np.average(self._kept[self.round, chosen][1], weights=weight))
+        own = float(np.average(self._kept[self.round, chosen][1], weights=self._weight))
         return max(0.0, own - float(scored.mean())) if len(scored) else 0.0
 
     def sound(self) -> list[dict[str, Any]]:
@@ -156,7 +158,14 @@ def row_losses(scores: Scored, scale: np.ndarray, classes: bool) -> np.ndarray:
 
 def joined(parts: list[Scored]) -> Scored:
     """Results of one part of the rows after another."""
-    return parts[0] if len(parts) == 1 else Scored(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    if len(parts) == 1:
+        return parts[0]
+    numbers, count = [], 0
+    for part in parts:  # each numbers its own groups
+        numbers.append(None if part.group is None else count + part.group)
+        count += len(part.weight)
+    parts = [part._replace(group=group) for part, group in zip(parts, numbers, strict=True)]
+    return Scored(*map(concatenated, zip(*parts, strict=True)))
 
 
 def loss_of(row: dict[str, Any]) -> float:

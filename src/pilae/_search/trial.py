@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Array, diagonal, to_numpy
+from .._data.groups import spread
 from .._data.halves import FEW_ROWS, Halves
 from .._data.keys import row_keys
 from .._data.rows import Rows
@@ -77,11 +78,11 @@ class Trial(Builder):
 
     def _scored(self, count: int) -> Rows:
         """Rows of the half that judges first, then some that are neurons."""
-        assert self.halves is not None
-        scored, (keys, anchors) = self.survey.scored, self.keys
-        neurons = np.isin(keys, anchors[: self.width])
-        at = np.concatenate([np.flatnonzero(~self.halves.has(keys))[:count], np.flatnonzero(neurons)[:NEURONS_SCORED]])
-        del self.keys  # those of the rows before
+        scored, neurons = self.survey.scored, self.neurons(self.width)
+        at = np.concatenate([np.flatnonzero(self.judges)[:count], np.flatnonzero(neurons)[:NEURONS_SCORED]])
+        if scored.group is not None:
+            at = np.flatnonzero(spread(np.isin(np.arange(scored.n), at), scored.group))
+        del self.keys, self.judges  # those of the rows before
         return scored.subset(at)
 
     def grown(self, scaling: str, depth: int) -> Grower:
@@ -106,7 +107,7 @@ class Trial(Builder):
         if self.halves is None:
             return loo
         at = loo.chooser > 0
-        return Scored(*(column[at] for column in loo))
+        return loo.at(at)
 
     def shape(self, plan: Plan) -> Shape:
         """What labels and anchors say of its neurons: a metric, a unit of length."""
@@ -130,9 +131,10 @@ class Trial(Builder):
             assert self.halves is not None
             rows = self.input(self.grown(plan.input_scaling, plan.depth), plan).rows
             if self._shaping is None:
-                keys = row_keys(self.rows.whole().X, self.spec.seed)
+                X = self.rows.whole().X
+                keys = row_keys(X, self.spec.seed)
                 order = np.argsort(keys, kind="stable")  # the first of them are a sample, in whatever order they came
-                at = order[self.halves.has(keys[order])]
+                at = order[self.halves.shapes(X, self.rows.group)[order]]
                 self._shaping = at, keys[at]
             at, keys = self._shaping
             self._outer[plan] = learn(
@@ -153,7 +155,10 @@ def sampled(spec: Spec, whole: Sampled, size: Round) -> Sampled:
     if survey.distinct <= min(1.2 * size.rows, survey.scored.n):
         # what is known of these rows is known already; a stream's are all in the sample, each with its weight
         return whole if rows.in_memory else whole._replace(rows=survey.scored)
-    sample = survey.searched if size.rows > survey.scored.n else survey.scored.first(size.rows)
+    if rows.group is not None:  # rows of all groups: those that are scored whole may be few
+        sample = survey.searched.first(size.rows)
+    else:
+        sample = survey.searched if size.rows > survey.scored.n else survey.scored.first(size.rows)
     # of the scored rows one half chooses, and of the anchors one half shapes
     double = 1 if halves is None else 2
     capacity = max(double * (size.width + 1), spec.width.bound(rows.d))
