@@ -124,12 +124,12 @@ def _keys(rows: Rows, numbers: np.ndarray, together: np.ndarray, seed: int) -> n
 def _in_halves(
     rows: Rows, numbers: np.ndarray, together: np.ndarray, there: np.ndarray, found: np.ndarray
 ) -> np.ndarray:
-    """Keys with the bit of the half: one group after another, in the order of the keys, goes where fewer rows of its
-    class are, or fewer rows in all."""
+    """Keys with the bit of the half: one group after another, in the order of the keys, goes where its class
+    weighs less so far, or all rows do."""
     codes = np.zeros(rows.n, np.int64) if rows.codes is None else rows.codes.astype(np.int64)
     n_classes, place = int(codes.max()) + 1, np.searchsorted(there, numbers[together])
     mass = np.zeros((len(there), n_classes))
-    np.add.at(mass, (place, codes[together]), 1.0)
+    np.add.at(mass, (place, codes[together]), 1.0 if rows.weight is None else rows.weight[together])
     held, keys = np.zeros((2, n_classes)), found & ~HALF
     for k in np.argsort(found, kind="stable"):
         most = int(np.argmax(mass[k]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import sklearn
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -240,11 +241,14 @@ class BasePILAE(
             if params:
                 raise TypeError(f"{type(self).__name__}.fit got unexpected arguments {sorted(params)}.")
             return {} if sample_weight is None else {"sample_weight": sample_weight}
-        if groups is not None and has_fit_parameter(self.head, "groups"):
+        routing = sklearn.get_config()["enable_metadata_routing"]
+        # the network uses sample_weight and groups itself, so the head is offered them too
+        wanted = get_routing_for_object(self.head).consumes("fit", ["sample_weight", "groups"]) if routing else ()
+        searches = isinstance(self.head, (GridSearchCV, RandomizedSearchCV)) or has_fit_parameter(self.head, "groups")
+        if groups is not None and ("groups" in wanted if routing else searches):
             params = {**params, "groups": groups}
-        if sklearn.get_config()["enable_metadata_routing"]:
-            # the network uses sample_weight itself, so the head is offered it too
-            asked = get_routing_for_object(self.head).fit.requests.get("sample_weight") is True
+        if routing:
+            asked = "sample_weight" in wanted
             offered = (
                 {"sample_weight": sample_weight, **params} if given or (asked and sample_weight is not None) else params
             )
