@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,9 +53,11 @@ def run_cases(
 
     Those named on the command line, or `default`, or all; what was measured of others stays, and so does what was
     measured of a case that fails, which ends the run with exit status 1. Options ("--...") are for the module: the
-    processes of the cases get them too.
+    processes of the cases get them too. With --continue those that a run with --continue has measured at this
+    commit with the same options stay, and with --jobs=2 two are measured at a time (for what counts processor time).
     """
-    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    words = [word for word in sys.argv[1:] if word.startswith("--")]
+    options = [word for word in words if word != "--continue" and not word.startswith("--jobs=")]
     names = [word for word in sys.argv[1:] if not word.startswith("--")]
     if unknown := [name for name in names if name not in cases]:
         sys.exit(f"There is no case {unknown[0]!r}: choose among {'; '.join(cases)}.")
@@ -65,19 +68,36 @@ def run_cases(
     results = read(path)
     results |= {"command": f"python -m {module}", machine: describe()}
     found = {name: case for name, case in results.get(key, {}).items() if name in cases}
+    made, left = {"commit": results[machine]["commit"]}, list(names or default or cases)
+    if "--continue" in words:
+        made |= {"options": options}
+        left = [name for name in left if not made.items() <= found.get(name, {}).items()]
+    jobs = next((int(word.removeprefix("--jobs=")) for word in words if word.startswith("--jobs=")), 1)
     failed = False
-    for name in names or default or cases:
-        call = [sys.executable, "-m", module, name, *options, "--one"]
-        out = subprocess.run(call, capture_output=True, text=True)
+    for name, out in _outputs(module, left, options, jobs):
         if out.returncode:
             failed = True
             print(f"{name} failed: {out.stderr.strip().splitlines()[-1]}", file=sys.stderr, flush=True)
             continue
-        found[name] = json.loads(out.stdout.strip().splitlines()[-1]) | {"commit": results[machine]["commit"]}
+        found[name] = json.loads(out.stdout.strip().splitlines()[-1]) | made
         print(name, found[name], flush=True)
         write(path, results | {key: {name: found[name] for name in cases if name in found}})
     if failed:
         sys.exit(1)
+
+
+def _outputs(
+    module: str, names: list[str], options: list[str], jobs: int
+) -> Iterator[tuple[str, subprocess.CompletedProcess]]:
+    """What the process of each case has said, as soon as it has ended; so many at a time."""
+
+    def run(name: str) -> tuple[str, subprocess.CompletedProcess]:
+        call = [sys.executable, "-m", module, name, *options, "--one"]
+        return name, subprocess.run(call, capture_output=True, text=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in as_completed([pool.submit(run, name) for name in names]):
+            yield done.result()
 
 
 @dataclass

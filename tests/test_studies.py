@@ -163,6 +163,13 @@ def test_cases_have_processes_of_their_own_and_keep_what_was_measured(tmp_path, 
         run("bad")
     run("good", "--one")
     assert json.loads(capsys.readouterr().out) == {"seconds": 2}
+    called.clear()
+    for _ in range(2):  # the second time everything is there
+        run("good", "rare", "--quick", "--continue", "--jobs=2")
+    assert sorted(called) == [["studies.speed.cases", name, "--quick", "--one"] for name in ("good", "rare")]
+    assert store.read(path)["methods"]["rare"] == {"seconds": 2, "commit": "abc", "options": ["--quick"]}
+    run("good", "--continue")  # not what was measured
+    assert called[-1] == ["studies.speed.cases", "good", "--one"]
 
 
 def test_the_pages_are_those_of_the_results():

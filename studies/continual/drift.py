@@ -1,6 +1,6 @@
 """Streams whose truth changes, suddenly or slowly: every row is predicted before it is learnt.
 
-    python -m studies.continual.drift [--quick] [case ...]    # --quick: a fifth of the rows
+    python -m studies.continual.drift [--quick] [--continue] [--jobs=2] [case ...]    # --quick: a fifth of the rows
 
 Hyperplane, SEA and Agrawal's loans are made here, 100,000 rows each. The first 1,000 rows are given to every model to
 begin with; then rows come twenty at a time (to river's models one by one). Nothing is chosen by what it gives: pilae

@@ -1,6 +1,6 @@
 """Classes that come one by one, many clients, rows that are deleted: is it the model of having had the rows at once?
 
-    python -m studies.continual.tasks [--quick] [case ...]    # --quick: 10,000 training rows and 300 neurons
+    python -m studies.continual.tasks [--quick] [--continue] [--jobs=2] [case ...]    # --quick: 10,000 rows, width 300
 
 Sets: cifar10_embeddings (CIFAR-10 through a network trained on ImageNet, 384 columns of half floats) and mnist, as they
 lie in PILAE_DATA. One network, found on all rows (`joint`), is filled in five ways, and a sixth time without a tenth of
