@@ -43,7 +43,10 @@ from .scores import LEAST_LEFT, Batch
 LEAST = LEAST_LEFT["float64"]
 
 STACKED = 32
-"""Groups of up to so many rows are solved many at a time."""
+"""Groups of up to so many rows are solved side by side."""
+
+LANES = 2**13
+"""So many rows, times ridges, at once: what they need stays in the processor's cache."""
 
 STEPPED = 256
 """Of groups of up to so many rows widths are found by steps of rank one: a larger inverse would take longer than the
@@ -62,14 +65,17 @@ Stacks = list[tuple[np.ndarray, np.ndarray]]
 def left_out(chosen: list[Factor], batch: Batch, mean: np.ndarray, weight: float) -> np.ndarray:
     """What the output layer without its group says of each row: rows x factors x outputs."""
     z, s = to_numpy(batch.Z) - mean, np.sqrt(batch.unit)
-    residuals = np.empty((len(z), len(chosen), z.shape[1]))
     if batch.pieces is not None:
-        for k, factor in enumerate(chosen):
-            residuals[:, k] = _of_large(_pieces(factor, batch.pieces, weight), factor.c, z, s)
+        large = [_of_large(_pieces(factor, batch.pieces, weight), factor.c, z, s) for factor in chosen]
+        return mean + z[:, None, :] - np.stack(large, axis=1)
+    stacks, F = list(stacked(batch.group)), _exact(batch.F)
+    if chosen[0].V is not None and len(chosen) > 1:  # one rotation serves all: q = R / root
+        roots, c = (np.stack([to_numpy(getattr(f, name)) for f in chosen], axis=1) for name in ("root", "c"))
+        residuals = _without(F @ chosen[0].V, 1.0 / roots, c, z, s, weight, stacks)
     else:
-        stacks = list(stacked(batch.group))
-        for k, (factor, q) in enumerate(_whitened(chosen, batch.F)):
-            residuals[:, k] = _without(q, factor.c, z, s, weight, stacks)
+        one = np.ones((int(chosen[0].c.shape[0]), 1))
+        each = [_without(_whitened(f, F), one, to_numpy(f.c)[:, None, :], z, s, weight, stacks) for f in chosen]
+        residuals = np.concatenate(each, axis=1)
     return mean + z[:, None, :] - residuals
 
 
@@ -86,12 +92,9 @@ def stacked(group: np.ndarray | None) -> Iterator[tuple[np.ndarray, np.ndarray]]
         yield np.where(there, starts[of_size, None] + place, 0), there
 
 
-def _whitened(chosen: list[Factor], F: Array) -> Iterator[tuple[Factor, Array]]:
-    """Each factor with its q_i in float64; one rotation serves all that came from one eigendecomposition."""
-    F = _exact(F)
-    rotated = None if chosen[0].V is None else F @ chosen[0].V
-    for factor in chosen:
-        yield factor, factor.whiten(F) if rotated is None else rotated / factor.root
+def _whitened(factor: Factor, F: Array) -> Array:
+    """q_i in float64."""
+    return factor.whiten(_exact(F)) if factor.V is None else _exact(F) @ factor.V / factor.root
 
 
 def _exact(x: Array) -> Array:
@@ -102,8 +105,7 @@ def _exact(x: Array) -> Array:
 def _pieces(factor: Factor, features: Pieces, weight: float) -> Pieces:
     def pieces() -> Iterator[Array]:
         for F in features():
-            for _, q in _whitened([factor], F):
-                yield _with_mean(q, weight)
+            yield _with_mean(_whitened(factor, F), weight)
 
     return pieces
 
@@ -121,22 +123,78 @@ def _with_mean(q: Array, weight: float) -> Array:
 # ------------------------------------------------------------------------------------------------- of one width
 
 
-def _without(q: Array, c: Array, z: np.ndarray, s: np.ndarray, weight: float, stacks: Stacks) -> np.ndarray:
-    """Residuals without the groups."""
-    r = z - to_numpy(q @ c)
+def _without(
+    R: Array, over: np.ndarray, c: np.ndarray, z: np.ndarray, s: np.ndarray, weight: float, stacks: Stacks
+) -> np.ndarray:
+    """Residuals without the groups, rows x ridges x outputs, for q = R * over of each ridge."""
+    (p, ridges, m), asarray = c.shape, space_of(R).asarray
+    fit = R @ asarray((over[:, :, None] * c).reshape(p, -1), "float64")
+    r = z[:, None, :] - to_numpy(fit).reshape(-1, ridges, m)
     e = np.empty_like(r)
     for index, there in stacks:
-        if index.shape[1] > int(q.shape[1]) + 1:
-            for rows in _each(index, there):
-                alone = _with_mean(take_rows(q, rows), weight)
-                e[rows] = _of_large(_at_once(alone), c, z[rows], s[rows])
+        if index.shape[1] <= min(STACKED, p + 1):
+            step = max(1, LANES // (index.shape[1] * max(ridges, p // 16)))
+            for start in range(0, len(index), step):
+                part = slice(start, start + step)
+                rows, are, scale = index[part], there[part], s[index[part]] * there[part]
+                found = _of_stack(_gathered(R, rows, scale), over, r[rows], z[rows], scale, weight)
+                e[rows[are]] = found[are]
             continue
-        scale = s[index] * there
-        B = np.eye(index.shape[1]) - _inner(q, index, scale) - scale[:, :, None] * scale[:, None, :] / weight
-        solved, known = _solved(B, scale[:, :, None] * r[index])
-        inside = np.where(scale > 0, scale, 1.0)[:, :, None]
-        e[index[there]] = np.where(known[:, None, None], solved / inside, z[index])[there]
+        for rows in _each(index, there):
+            for k in range(ridges):
+                q, of_ridge = take_rows(R, rows) * asarray(over[:, k], "float64"), asarray(c[:, k], "float64")
+                e[rows, k] = _of_group(_with_mean(q, weight), of_ridge, r[rows, k], z[rows], s[rows])
     return e
+
+
+def _of_stack(R: Array, over: np.ndarray, r: np.ndarray, z: np.ndarray, s: np.ndarray, weight: float) -> np.ndarray:
+    """Residuals without groups of one size, groups x rows x ridges x outputs: R are S q for each ridge."""
+    groups, size, ridges, m = r.shape
+    B = _inner(R, over)
+    B += (s[:, :, None] * s[:, None, :]).transpose(1, 2, 0)[:, :, :, None] / weight
+    B = np.eye(size)[:, :, None, None] - B
+    x = (s[:, :, None, None] * r).transpose(1, 3, 0, 2).copy()
+    known = _solve_lanes(B.reshape(size, size, -1), x.reshape(size, m, -1)).reshape(groups, 1, ridges, 1)
+    inside = np.where(s > 0, s, 1.0)[:, :, None, None]
+    return np.where(known, x.transpose(2, 0, 3, 1) / inside, z[:, :, None, :])
+
+
+def _inner(R: Array, over: np.ndarray) -> np.ndarray:
+    """Products of the rows of each group with each other, rows x rows (below the diagonal) x groups x ridges."""
+    if over.shape[1] == 1:  # of q itself
+        return to_numpy(R @ R.mT).transpose(1, 2, 0)[:, :, :, None].copy()
+    groups, size, _ = R.shape
+    inner, squares = np.zeros((size, size, groups, over.shape[1])), space_of(R).asarray(over**2, "float64")
+    for i in range(size):
+        inner[i:, i] = to_numpy((R[:, i:, :] * R[:, i : i + 1, :]) @ squares).transpose(1, 0, 2)
+    return inner
+
+
+def _solve_lanes(B: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """x <- B^-1 x for many small systems side by side (the last axis), in place, by Cholesky's way; whether each can be
+    told. A library's call for each would take longer than its work."""
+    size, known = len(B), np.ones(B.shape[2], bool)
+    for j in range(size):
+        known &= B[j, j] > LEAST
+        B[j, j] = np.sqrt(np.where(known, B[j, j], 1.0))
+        B[j + 1 :, j] /= B[j, j]
+        x[j] /= B[j, j]
+        for i in range(j + 1, size):
+            B[i:, i] -= B[i:, j] * B[i, j]
+        x[j + 1 :] -= B[j + 1 :, j][:, None] * x[j]
+    for j in reversed(range(size)):
+        x[j] /= B[j, j]
+        x[:j] -= B[j, :j][:, None] * x[j]
+    return known
+
+
+def _of_group(Q: Array, c: Array, r: np.ndarray, z: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Residuals of one group without it."""
+    if Q.shape[0] > Q.shape[1]:
+        return _of_large(_at_once(Q), c, z, s)
+    scaled = Q * space_of(Q).asarray(s[:, None], "float64")
+    solved = _solved(plus_diagonal(-(scaled @ scaled.mT), 1.0), space_of(Q).asarray(s[:, None] * r, "float64"))
+    return z if solved is None else to_numpy(solved) / np.where(s > 0, s, 1.0)[:, None]
 
 
 def _each(index: np.ndarray, there: np.ndarray) -> Iterator[np.ndarray]:
@@ -150,28 +208,7 @@ def _gathered(q: Array, index: np.ndarray, scale: np.ndarray) -> Array:
     return namespace(q).reshape(rows, (*index.shape, int(q.shape[1])))
 
 
-def _inner(q: Array, index: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """S q q' S of each group."""
-    each = _gathered(q, index, scale)
-    return to_numpy(each @ each.mT)
-
-
-def _solved(B: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """B^-1 right of each group, and whether that can be told."""
-    if B.shape[1] <= STACKED:
-        try:
-            L = np.linalg.cholesky(B)
-        except np.linalg.LinAlgError:  # of one of them at least: each alone says which
-            L = None
-        if L is not None:
-            known = np.min(np.diagonal(L, axis1=1, axis2=2), axis=1) ** 2 > LEAST
-            return np.linalg.solve(L.mT, np.linalg.solve(L, right)), known
-    answers = [_solved_alone(b, each) for b, each in zip(B, right, strict=True)]
-    known = np.array([answer is not None for answer in answers])
-    return np.stack([np.zeros_like(right[0]) if each is None else each for each in answers]), known
-
-
-def _solved_alone(A: Array, right: Array) -> Array | None:
+def _solved(A: Array, right: Array) -> Array | None:
     L = _factor(A)
     return None if L is None else solve_triangular(L, solve_triangular(L, right), transposed=True)
 
@@ -187,7 +224,7 @@ def _of_large(pieces: Pieces, c: Array, z: np.ndarray, s: np.ndarray) -> np.ndar
     inner, cross = _sums(pieces, z, s)
     xp = namespace(c)
     fit = xp.concat([0.0 * c[:1, :], c], axis=0)
-    step = _solved_alone(plus_diagonal(-inner, 1.0), cross - inner @ fit)
+    step = _solved(plus_diagonal(-inner, 1.0), cross - inner @ fit)
     if step is None:
         return z
     return z - np.concatenate([to_numpy(Q[:, 1:] @ c - Q @ step) for Q in pieces()])
@@ -217,7 +254,7 @@ def width_means(
     if batch.pieces is not None:
         share = batch.chooser / max(batch.chooser.sum(), np.finfo(float).tiny)
         return _by_factor(_pieces(factor, batch.pieces, weight), c, z, s, share, first, squares)[None, :]
-    [(_, q)] = _whitened([factor], batch.F)
+    q = _whitened(factor, batch.F)
     assert batch.group is not None
     total = np.bincount(batch.group - batch.group[0], weights=batch.chooser)
     means = np.empty((len(total), int(q.shape[1]) - first + 1))
