@@ -41,6 +41,7 @@ HOLDS = {
     "README.md": "model.score(X_test, y_test) > 0.95 and X_hat.shape == X_test.shape",
     "docs/data.md": "model.fit_stats_['rows'] == 500 and stream.classes_[2] == 7 and pooled.score(X, y) > 0.6",
     "docs/embeddings.md": "model.score(E_test, y_test) > 0.95",
+    "docs/groups.md": "scores[0][0] > scores[0][1] + 0.2 and abs(scores[-1][2] - scores[-1][3]) < 0.05",
     "docs/images.md": "model.score(X_test, y_test) > 0.95",
     "docs/deletion.md": "after.max() < 1e-8 < before.max()",
     "docs/later_classes.md": "min(ours) > 0.9 > theirs[-1] and balanced.classes_.tolist() == list(range(10))",

@@ -1,4 +1,4 @@
-"""The pictures of the pages on streams, sites, deletion and classes, drawn by their own code:
+"""The pictures of the pages on streams, sites, deletion, classes and groups, drawn by their own code:
 python docs/examples/pages.py [folder]
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = ("stream", "sites", "deletion", "later_classes")
+PAGES = ("stream", "sites", "deletion", "later_classes", "groups")
 
 
 def main(folder: Path) -> None:

@@ -209,9 +209,22 @@ Multiples of the time alone; of eight fits side by side, of the time of eight on
 {made("python -m studies.speed.sharing", found["machine"])}"""
 
 
+def groups() -> str:
+    """Leave-group-out beside leave-one-out."""
+    found = results("groups")
+    shown = [row | {"ratio": row["groups_seconds"] / row["rows_seconds"]} for row in rows(found["cases"])]
+    lines = table(
+        "what | rows left out | groups left out | ratio",
+        shown,
+        "{name} | {rows_seconds:.2f} s | {groups_seconds:.2f} s | {ratio:.2f}",
+    )
+    foot = made("python -m studies.speed.groups", found["machine"], found["cases"].values())
+    return f"{lines}\n\nProcessor seconds of one core. {foot}"
+
+
 PAGES = {
     "README.md": named(no_argument),
-    "studies/README.md": named(products, sharing, paper_network, peers, gpu, scale, command_line),
+    "studies/README.md": named(products, sharing, paper_network, groups, peers, gpu, scale, command_line),
     "docs/choose.md": named(choose_back_propagation, choose_nystroem),
     "docs/gpu.md": named(gpu),
     "docs/images.md": named(no_argument),

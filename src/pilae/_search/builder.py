@@ -164,17 +164,17 @@ class Builder:
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
             strict=self.halves is not None and (self.hold or plan.rounds > 0),
         )
-        shaped = self.neurons(width + 1)
+        shaped = self.neurons(width + 1, together=hidden is not None)
         if output_spec.strict:
             shaped = shaped | ~self.judges
         return fit_output(head_input, hidden, shaped, output_spec)
 
-    def neurons(self, count: int) -> np.ndarray:
-        """Which scored rows are among the first anchors; with the rest of their groups, where others are left."""
-        (scored, anchors), group = self.keys, self.survey.scored.group
+    def neurons(self, count: int, *, together: bool = True) -> np.ndarray:
+        """Which scored rows are among the first anchors; `together`: with their groups, where others are left."""
+        scored, anchors = self.keys
         neurons = np.isin(scored, anchors[:count])
-        together = spread(neurons, group)
-        return together if np.mean(~together) >= LEAST_LEFT else neurons
+        groups = spread(neurons, self.survey.scored.group)
+        return groups if together and np.mean(~groups) >= LEAST_LEFT else neurons
 
     @cached_property
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
