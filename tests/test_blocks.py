@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from helpers import close, rounding
 from pilae import SHLN, PILAEClassifier, StackedPILAE
 from pilae._arrays import NUMPY
 from pilae._data.rows import BLOCK_BYTES, BLOCK_ROWS, Rows
@@ -69,3 +70,31 @@ def test_peak_memory_does_not_grow_with_the_rows(fit):
     small, large = peak(20_000, fit), peak(80_000, fit)
     # labels cost a few bytes a row by nature; features would cost 60,000 * 50 * 4 = 12 MB more
     assert large - small < 3e6
+
+
+def test_half_floats_are_widened_a_block_at_a_time(monkeypatch):
+    """Memory does not grow with the rows by what a wider copy of them would take, and no call sees all of them."""
+    rng, widened, dense = np.random.default_rng(0), [], Rows._dense
+
+    def spy(self, X):
+        widened.append(len(X))
+        return dense(self, X)
+
+    monkeypatch.setattr(Rows, "_dense", spy)
+    X = rng.standard_normal((40_000, 64), np.float32).astype(np.float16)
+    y, peaks = (X[:, 0] > 0).astype(int), []
+    for n in (20_000, 40_000):
+        part = X[:n]
+        tracemalloc.start()
+        model = PILAEClassifier(depth=0, head="ridge", block_rows=2000).fit(part, y[:n])
+        model.partial_fit(part, y[:n]).predict(part)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(widened) < 12_000  # samples: rows to score, anchors
+    assert peaks[1] - peaks[0] < 20_000 * 64 * 4 / 2  # of a float32 copy of the rows that came more
+    exact = PILAEClassifier(depth=0, head="ridge").fit(X.astype(float), y)
+    close(
+        exact.decision_function(X[:50]),
+        PILAEClassifier(depth=0, head="ridge").fit(X, y).decision_function(X[:50]),
+        **rounding(exact),
+    )

@@ -165,6 +165,32 @@ def test_refusals_are_sentences_and_change_nothing():
     assert model.fork().fitted_.window is None
 
 
+@pytest.mark.parametrize("fading", [{}, {"decay": 0.9}, {"half_life": 20}])
+@pytest.mark.parametrize("keep", [True, "classes"])
+def test_a_window_of_balanced_classes_is_refused_in_whatever_order(fading, keep):
+    balanced = {**NETWORK, "class_weight": "balanced", "keep_statistics": keep}
+    words = "goes without|cannot be exact"
+    with pytest.raises(ValueError, match=words):
+        PILAEClassifier(**balanced).partial_fit(X, Y, window=50, **fading)
+    model = PILAEClassifier(**balanced).fit(X, Y)
+    before = model.decision_function(TEST)
+    with pytest.raises(ValueError, match=words):
+        model.fork().partial_fit(X, Y, window=50, **fading)
+    if keep == "classes":
+        filled = model.fork().partial_fit(X[:120], Y[:120], **fading)
+        with pytest.raises(ValueError, match="goes without class_weight='balanced'"):
+            filled.partial_fit(X[120:], Y[120:], window=50)
+    np.testing.assert_array_equal(model.decision_function(TEST), before)
+
+
+def test_what_fades_has_no_window():
+    model = FITTED.fork().partial_fit(X[:100], Y[:100], decay=0.9)
+    before = model.decision_function(TEST)
+    with pytest.raises(ValueError, match="were not kept, so they cannot leave a window"):
+        model.partial_fit(X[100:], Y[100:], window=50)
+    np.testing.assert_array_equal(model.decision_function(TEST), before)
+
+
 def test_a_window_is_tested_first():
     model = FITTED.fork().partial_fit(X[:100], Y[:100], window=80)
     expected = (model.predict(X[100:150]) == Y[100:150]).astype(float)
