@@ -13,10 +13,12 @@ import pilae
 from helpers import blobs, close, rounding
 from pilae import SHLN, PILAEClassifier, PILAERegressor, scan_blocks
 from pilae._arrays import NUMPY
-from pilae._data.groups import ALONE, first_whole, give_groups, in_groups, numbered, read_groups, spans, spread
+from pilae._data.groups import ALONE, choosing, give_groups, in_groups, numbered, read_groups, spans, spread
 from pilae._data.halves import MIDDLE, halves_of
 from pilae._data.keys import row_keys
 from pilae._data.rows import Rows
+from pilae._network.fit_output import HeadInput, OutputSpec, fit_output
+from pilae._network.network import FeatureCache, Network
 from pilae._network.neurons import LEAST_SPREAD
 from pilae._network.survey import SurveySpec, rows_to_score, survey_rows
 
@@ -160,6 +162,26 @@ def test_probabilities_and_intervals_are_those_of_new_groups():
     assert np.mean((low <= of_new) & (of_new <= high)) < 0.7
 
 
+def test_copies_of_images_leave_with_their_image():
+    """As a search for image features scores them: all rows, an image with its copies one after another."""
+    rng = np.random.default_rng(0)
+    F, image = rng.standard_normal((120, 5)), np.repeat(np.arange(40), 3)
+    rows = Rows(F, NUMPY, image % 2, 2)
+    give_groups(rows, image, 0)
+    head_input = HeadInput(rows, rows, FeatureCache(Network(NUMPY, "float64")), 5)
+    loo = fit_output(head_input, None, np.zeros(120, bool), OutputSpec(0.1, np.ones(2))).residuals()
+    Z, expected = np.eye(2)[image % 2], np.empty((120, 2))
+    G = (F - F.mean(axis=0)) / F.std(axis=0)
+    for k in range(40):
+        stay = image != k
+        expected[~stay] = Ridge(alpha=0.1 * 120).fit(G[stay], Z[stay]).predict(G[~stay])
+    close(loo.outputs, expected, condition=100, terms=120)
+    np.testing.assert_array_equal(loo.group, image)
+    rows.group = rows.group[rng.permutation(120)]
+    with pytest.raises(ValueError, match="one after another"):
+        fit_output(head_input, None, np.zeros(120, bool), OutputSpec(0.1, np.ones(2)))
+
+
 # ------------------------------------------------------------------------------- groups, halves and samples
 
 
@@ -200,6 +222,15 @@ def test_few_groups_are_scored_however_large_they_are():
     assert rows_to_score(rows, 0).n == 12_000
 
 
+def test_large_groups_of_a_wide_layer_choose():
+    X, y, group = patients(24, rows=150)
+    model = PILAERegressor(depth=0, head=SHLN(width=300)).fit(X, y, groups=group)
+    loo = model.head_.output.loo
+    assert loo.n_choosers >= 10
+    assert np.isfinite(model.loo_score_)
+    assert model.loo_score_ < 0.5
+
+
 def test_no_group_of_a_neuron_chooses():
     X, y, group = patients(200, rows=4)
     model = PILAEClassifier(depth=0, head=SHLN(width=20, metric="inputs", anchors="rows")).fit(X, y, groups=group)
@@ -233,7 +264,11 @@ def test_a_key_is_that_of_the_rows():
 def test_runs_of_groups():
     group = np.array([5, 5, 0, 0, 9, 9, 9], np.uint64)
     np.testing.assert_array_equal(numbered(group), [0, 0, 1, 2, 3, 3, 3])
-    assert [first_whole(group, k) for k in (1, 2, 3, 5, 6, 7, 9)] == [2, 2, 3, 4, 4, 7, 9]
+    assert [
+        len(choosing(np.repeat(np.arange(1, 30, dtype=np.uint64), 10), np.arange(290) >= 100, k))
+        for k in (1, 15, 25, 130, 900)
+    ] == [20, 100, 100, 130, 190]
+    np.testing.assert_array_equal(choosing(group, np.array([0, 0, 1, 0, 0, 1, 0]), 9), [2, 4, 5, 6])
     assert spans(numbered(group), 3) == [(0, 3), (3, 4), (4, 7)]
     assert spans(numbered(group), 100) == [(0, 7)]
     np.testing.assert_array_equal(spread(np.arange(7) == 5, group), [0, 0, 0, 0, 1, 1, 1])

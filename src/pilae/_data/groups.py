@@ -29,8 +29,8 @@ _FINE = np.uint64(0xFFFF)
 MANY_GROUPS = 10_000
 """Up to so many are put into halves one by one, so that these are about as large."""
 
-FEWEST_SCORED = 10
-"""Groups are scored, however large they are, where there are so many."""
+FEWEST, MORE = 10, 8
+"""So many groups are scored even if they are larger than the rows wanted, up to so many times as large."""
 
 LEAST_LEFT = 0.2
 """Groups that hold a neuron are not scored where this share of the rows is left."""
@@ -165,26 +165,34 @@ def numbered(group: Column) -> Column:
     return np.cumsum(new) - 1
 
 
-def first_whole(group: Column, count: int) -> int:
-    """How many of the first rows are as many whole groups as `count` rows hold, and one at least."""
+def choosing(group: np.ndarray, chooses: np.ndarray, count: int) -> np.ndarray:
+    """Rows of the first groups of which some choose (a mask): as many as `count` rows hold, see FEWEST."""
     numbers = numbered(group)
-    if numbers is None or len(numbers) <= count:
-        return count
-    edges = np.flatnonzero(np.r_[numbers[1:] != numbers[:-1], True]) + 1
-    return int(edges[max(int(np.count_nonzero(edges <= count)), 1) - 1])
+    assert numbers is not None
+    some = np.flatnonzero(np.bincount(numbers, weights=chooses))
+    first = some[: _how_many(np.bincount(numbers)[some], count)]
+    return np.flatnonzero(np.isin(numbers, first))
+
+
+def _how_many(sizes: np.ndarray, count: int) -> int:
+    """Groups that `count` rows hold; FEWEST at least, if they have no more than MORE times as many rows, or two."""
+    ends = np.cumsum(sizes)
+    held, more = (int(np.count_nonzero(ends <= limit)) for limit in (count, MORE * count))
+    return max(held, min(more, FEWEST), min(len(ends), 2))
 
 
 def whole_groups(sample: Sample, group: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
-    """(row numbers, weights, units) of groups with the smallest keys: as many as `count` rows hold, FEWEST_SCORED at
-    least. `sample` holds all rows, `group` the key of each one's group."""
+    """(row numbers, weights, units) of groups with the smallest keys: as many as `count` rows hold, see FEWEST.
+
+    `sample` holds all rows, `group` the key of each one's group.
+    """
     keys, index, weight, unit = sample.settle()
     group = group[index]
     order = np.argsort(np.where(group == ALONE, keys, mix(group)), kind="stable")
     numbers = numbered(group[order])
     assert numbers is not None
-    ends = np.cumsum(np.bincount(numbers))
-    kept = ends[max(int(np.count_nonzero(ends <= count)), min(FEWEST_SCORED, len(ends))) - 1]
-    order = order[:kept]
+    sizes = np.bincount(numbers)
+    order = order[: sizes[: _how_many(sizes, count)].sum()]
     return index[order], weight[order], np.where(group == ALONE, unit, weight)[order]
 
 

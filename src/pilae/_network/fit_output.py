@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import Array
-from .._data.groups import first_whole, numbered, spans, spread
+from .._data.groups import choosing, numbered, spans, spread
 from .._data.rows import Rows
 from .._engine.factors import EIGEN_WIDTH, RidgeFactors
 from .._engine.loo import Batches, best_ridge, leave_one_out, ridge_grid
@@ -90,7 +90,7 @@ class _OutputFit:
         )
         head_input.cache.release()
         self.chooser = chooser_of(head_input.scored, neurons, strict=spec.strict)
-        self.few = head_input.scored.first(first_whole(head_input.scored.group, CHOICE_ROWS))
+        self.few, self.few_choose = _few(head_input.scored, self.chooser)
 
     def head(self) -> LinearHead:
         spec, ridge, width_path = self.spec, None, None
@@ -124,9 +124,9 @@ class _OutputFit:
         """Cut the hidden layer to its best width. The best ridge, and the whole path."""
         few, ridge = self.few, self.spec.ridge
         weight, unit = weights_and_units(few)
-        at = np.flatnonzero(spread(self.chooser[: few.n] > 0, few.group))
+        at = np.flatnonzero(spread(self.few_choose > 0, few.group))
         choosers = few.take(at, weight[at], unit[at])  # rows that are neurons choose no width
-        chooser, units = self.chooser[at], unit[at]
+        chooser, units = self.few_choose[at], unit[at]
         if choosers.group is not None:
             chooser, _ = pooled(numbered(choosers.group), chooser)
             units = chooser  # a group is one opinion
@@ -136,7 +136,7 @@ class _OutputFit:
             factors,
             self.moments.mean_b,
             self.spec.scale,
-            self._batches(choosers, scaling, self.chooser[at]),
+            self._batches(choosers, scaling, self.few_choose[at]),
             chooser,
             units,
             grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)],
@@ -153,7 +153,7 @@ class _OutputFit:
         mean, scale, scored = self.moments.mean_b, self.spec.scale, self.input.scored
         path: dict[float, float] = {}
         if ridge is None:
-            few = self._batches(self.few, scaling, self.chooser)
+            few = self._batches(self.few, scaling, self.few_choose)
             ridge, loo, path = best_ridge(factors, mean, scale, few, self.smallest, self.spec.near)
             if self.few is scored:
                 return ridge, loo, path
@@ -162,6 +162,15 @@ class _OutputFit:
 
     def _batches(self, scored: Rows, scaling: Scaling, chooser: np.ndarray, *, once: bool = False) -> Batches:
         return scored_batches(scored, features_of(self.input.cache.network, self.hidden), scaling, chooser, once=once)
+
+
+def _few(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
+    """The rows that choose width and ridge, and their weights in it: the first ones, or whole groups."""
+    if scored.group is None:
+        few = scored.first(CHOICE_ROWS)
+        return few, chooser[: few.n]
+    at = choosing(scored.group, chooser > 0, CHOICE_ROWS)
+    return (scored, chooser) if len(at) == scored.n else (scored.subset(at), chooser[at])
 
 
 def score_output(head: LinearHead, features: Callable[[Array], Array], scored: Rows) -> Scored:
