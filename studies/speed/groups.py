@@ -3,8 +3,8 @@
     python -m studies.speed.groups [--quick] [case ...]    # --quick: a tenth of the rows
 
 Processor seconds of one core, the two one after another, the lowest of two. First the engine alone, every row scored:
-the ridge of layers of so many columns, and all widths of one on the 1,500 rows that choose it; then whole fits, which
-score 10,000 rows. Writes studies/speed/results/groups.json.
+the ridge of layers of so many columns, and all widths of one on the 1,500 rows that choose it; then a whole fit, which
+scores 10,000 rows. Writes studies/speed/results/groups.json.
 """
 
 import sys
@@ -69,12 +69,11 @@ def engine(width: int, widths: bool, rows: int) -> dict[str, float]:
     )
 
 
-def fit(settings: dict, rows: int) -> dict[str, float]:
+def fit(width: int, rows: int) -> dict[str, float]:
     from pilae import SHLN, PILAEClassifier
 
     X, y, group = data(rows)
-    head = SHLN(**settings.get("head", {}))
-    model = PILAEClassifier(**settings | {"head": head}, random_state=0)
+    model = PILAEClassifier(depth=0, head=SHLN(width=width), random_state=0)
     return compared(lambda: model.fit(X, y), lambda: model.fit(X, y, groups=group))
 
 
@@ -84,9 +83,7 @@ def cases(rows: int) -> dict[str, Callable[[], dict]]:
         "ridge of 400 columns": partial(engine, 400, False, rows),
         "ridge of 700 columns": partial(engine, 700, False, rows),
         "every width up to 700": partial(engine, 700, True, rows),
-        "fit, 1,000 neurons given": partial(fit, {"depth": 0, "head": {"width": 1000}}, rows),
-        "fit, width found": partial(fit, {"depth": 0}, rows),
-        "fit, no argument": partial(fit, {}, rows),
+        "fit, 1,000 neurons given": partial(fit, 1000, rows),
     }
 
 
