@@ -413,6 +413,13 @@ def test_a_saved_model_knows_its_groups(tmp_path):
         again.recalibrate(X, y)
 
 
+def test_a_report_says_that_groups_were_left_out():
+    X, y, group = patients(20)
+    text = PILAEClassifier(depth=0).fit(X, y, groups=group).report().to_markdown()
+    assert "leave-group-out accuracy" in text
+    assert "By leaving out groups of training rows its accuracy is" in text
+
+
 # ---------------------------------------------------------------------------------------------- routing
 
 

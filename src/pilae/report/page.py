@@ -106,7 +106,9 @@ class Report:
         stale = " (before later changes)" if training["stale"] else ""
         numbers = {
             **({f"{self._score} on {test['rows']:,} test rows": test["score"]} if test else {}),
-            f"leave-one-out {self._score}{stale}": training["leave_one_out"],
+            f"leave-{'group' if training.get('grouped') else 'one'}-out {self._score}{stale}": training[
+                "leave_one_out"
+            ],
             "training rows": training["rows"],
             "columns": training["columns"] if file is None else len(file["columns"]),
             "seconds to fit": training["seconds"],

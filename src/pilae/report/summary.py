@@ -157,6 +157,8 @@ def _training(model: BaseEstimator) -> dict[str, Any]:
     training = {"rows": stats.get("rows"), "columns": model.n_features_in_}
     training |= {key: stats.get(key) for key in ("passes", "seconds", "peak_megabytes")}
     training |= {"leave_one_out": getattr(model, "loo_score_", None), "stale": getattr(model, "loo_is_stale_", False)}
+    if getattr(model.fitted_, "grouped", False):
+        training["grouped"] = True
     if hasattr(model, "classes_"):
         training["classes"] = [str(label) for label in model.classes_.tolist()]
     if hasattr(model, "feature_names_in_"):

@@ -59,7 +59,8 @@ def verdict(summary: dict[str, Any]) -> list[str]:
     if left_out is None:
         return sentences
     if not sentences:
-        sentences.append(f"By leave-one-out on training rows its {name} is {left_out:.3f}.")
+        way = "leaving out groups of" if training.get("grouped") else "leave-one-out on"
+        sentences.append(f"By {way} training rows its {name} is {left_out:.3f}.")
     elif interval is not None and not training["stale"] and not interval[0] <= left_out <= interval[1]:
         easier = "harder" if left_out > interval[1] else "easier"
         sentences.append(
