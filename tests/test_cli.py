@@ -153,7 +153,7 @@ def test_streamed_files_give_the_same_model(folder, prices, monkeypatch):
     assert again["model"].loo_score_ == pytest.approx(once["model"].loo_score_, abs=1e-3)  # float32 there
 
 
-def test_python_loads_the_encoder_too(folder, prices):
+def test_python_loads_the_columns_too(folder, prices):
     """In a process that has not imported the command line."""
     code = "import sys, pandas, pilae; print(pilae.load(sys.argv[1]).predict(pandas.read_csv(sys.argv[2]))[0])"
     done = subprocess.run([sys.executable, "-c", code, prices, folder / "new.csv"], capture_output=True, text=True)
@@ -179,7 +179,7 @@ def test_arff_and_npz(tmp_path, capsys):
 
 def test_export_says_what_it_covers(folder, kinds, tmp_path, capsys):
     assert run("export", kinds, "--onnx", tmp_path / "m.onnx") == 0
-    assert "numeric network" in capsys.readouterr().out
+    assert "  town: string\n  built: int64, seconds since 1970" in capsys.readouterr().out
     assert (tmp_path / "m.onnx").stat().st_size > 300
 
 

@@ -1,4 +1,4 @@
-"""What the columns of a table become: numbers, categories, dates, text."""
+"""What the columns of a table become: numbers, categories, dates, text; from Python and from the command line."""
 
 import hashlib
 import subprocess
@@ -6,14 +6,16 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
-from pilae import load
-from pilae._tables import columns, text
-from pilae._tables.columns import CategoryColumn, DateColumn, NumberColumns, kind_of
-from pilae._tables.encoder import TableEncoder
-from pilae._tables.frames import date_format
-from pilae._tables.text import TextColumn
+from helpers import close, rounding
+from pilae import SHLN, PILAEClassifier, PILAERegressor, cli, load, scan_blocks, scan_csv, scan_parquet
+from pilae._data import tables, text
+from pilae._data.dates import DateColumn, date_format
+from pilae._data.tables import CategoryColumn, EmptyColumn, NumberColumn, Table, learnt_column
+from pilae._data.text import TextColumn
+from pilae._tables.file_columns import FileColumns
 
 
 def words(*values):
@@ -28,42 +30,14 @@ def sentences(n=300, seed=0):
     )
 
 
-# --------------------------------------------------------------------------------------------------------- numbers
+def learnt(column):
+    """What a column alone becomes."""
+    return Table.learnt(pd.DataFrame({"c": column})).columns[0]
 
 
-def test_gaps_become_the_median_and_many_of_them_a_column():
-    frame = pd.DataFrame({"few": [1.0, 2.0, np.nan, 4.0] * 5, "many": [np.nan, 1.0] * 10, "none": [np.nan] * 20})
-    numbers = NumberColumns.fitted(["few", "many", "none"], frame)
-    found = numbers.transform(frame)
-    assert numbers.outputs == ["few", "many", "none", "many: missing"]
-    assert found[2].tolist() == [2.0, 1.0, 0.0, 1.0]
-    assert found[3].tolist() == [4.0, 1.0, 0.0, 0.0]
-
-
-# ------------------------------------------------------------------------------------------------------ categories
-
-
-def test_categories_gaps_and_words_that_were_not_met():
-    kind = kind_of(words(*["a", "b", "c", None] * 3, "rare", "rare"))
-    assert isinstance(kind, CategoryColumn)
-    assert kind.outputs == ["c: a", "c: b", "c: c", "c: missing"]
-    np.testing.assert_array_equal(
-        kind.transform(words("b", None, "new", "rare")), [[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
-    )
-
-
-@pytest.mark.parametrize(
-    ("values", "outputs", "asked", "found"),
-    [
-        (["no", "yes"], ["c: yes"], ["no", "yes", "perhaps", None], [[0], [1], [0.5], [0.5]]),
-        (["yes", None], ["c: missing"], ["yes", None, "no"], [[0], [1], [0.5]]),
-        (["same"], [], ["same", None], [[], []]),
-    ],
-)
-def test_two_categories_share_a_column_and_one_says_nothing(values, outputs, asked, found):
-    kind = kind_of(words(*values * 3))
-    assert kind.outputs == outputs
-    np.testing.assert_array_equal(kind.transform(words(*asked)), found)
+def numbers(kind, *values):
+    """Of these values in a column of that kind."""
+    return Table([kind])(pd.DataFrame({"c": words(*values)}))
 
 
 # ----------------------------------------------------------------------------------------------------------- dates
@@ -82,84 +56,94 @@ def test_two_categories_share_a_column_and_one_says_nothing(values, outputs, ask
     ],
 )
 def test_dates(values, parts, first):
-    kind = kind_of(words(*values))
+    kind = learnt(words(*values))
     assert isinstance(kind, DateColumn)
     assert kind.parts == parts
-    np.testing.assert_array_equal(kind.transform(words(*values))[0], first)
+    np.testing.assert_array_equal(numbers(kind, *values)[0], first)
 
 
 def test_columns_of_dates_are_read_as_their_words_are():
     written = words("2020-01-02 03:00", "2021-05-06 07:30", None)
     dates = pd.to_datetime(written)
-    for column in (dates, dates.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")):
-        np.testing.assert_array_equal(kind_of(column).transform(column), kind_of(written).transform(written))
+    expected = Table([learnt(written)])(pd.DataFrame({"c": written}))
+    for column in (dates, dates.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), pl.from_pandas(dates)):
+        frame = pl.DataFrame({"c": column}) if isinstance(column, pl.Series) else pd.DataFrame({"c": column})
+        np.testing.assert_array_equal(Table.learnt(frame)(frame), expected)
 
 
-def test_gaps_and_nonsense_among_dates_are_missing():
-    kind = kind_of(words("2020-01-01", "2020-01-03", "2020-01-05", None))
-    row = kind.transform(words("never"))[0]
-    assert dict(zip(kind.outputs, row, strict=True)) == {
-        "c: days": 18264.0,
-        "c: day": 3.0,
-        "c: weekday": 4.0,
-        "c: missing": 1.0,
-    }
+def test_gaps_and_nonsense_among_dates_are_gaps():
+    kind = learnt(words("2020-01-01", "2020-01-03", "2020-01-05", None))
+    assert kind.words == "dates: days, day, weekday"
+    assert np.isnan(numbers(kind, "never", None, "2020-02-31")).all()
+    assert not np.isnan(numbers(kind, "2020-02-29")).any()
 
 
 @pytest.mark.parametrize("values", [["1999", "2020"], ["A-1", "B-2"], ["1-2", "3-4"], ["2020-01-01", "2020-13-01"]])
 def test_what_is_no_date(values):
-    assert date_format(words(*values)) == (False, None)
+    assert date_format(values) is None
+
+
+@pytest.mark.parametrize("values", [["2020-01-01", "2021-05-06 07:30"], ["2020-01-01", "2020-02-31"]])
+def test_dates_of_the_standard_need_no_pandas(values, monkeypatch):
+    expected, written = tables.DateColumn("c", "ISO8601", ["days"])(pd.Series(values), "text"), date_format(values)
+    monkeypatch.setattr("pilae._data.dates._has_pandas", lambda: False)
+    assert date_format(values) == written
+    np.testing.assert_array_equal(tables.DateColumn("c", "ISO8601", ["days"])(pd.Series(values), "text"), expected)
 
 
 # ------------------------------------------------------------------------------------------------------------ text
 
 
 def test_text_keeps_what_texts_share():
-    column = sentences()
-    kind = kind_of(column)
+    kind = learnt(sentences())
     assert isinstance(kind, TextColumn)
-    found = kind.transform(column)
-    assert found.shape == (300, 30)
-    same, other = kind.transform(words("ulm ulm ulm", "ULM  ulm", "köln köln", "ulm")), kind.transform(words(None, ""))
+    assert numbers(kind, *sentences()).shape == (300, 30)
+    same = numbers(kind, "ulm ulm ulm", "ULM  ulm", "köln köln", "ulm")
     np.testing.assert_allclose(same[1] / np.linalg.norm(same[1]), same[3] / np.linalg.norm(same[3]), atol=1e-6)
     assert np.linalg.norm(same[0] - same[1]) < np.linalg.norm(same[0] - same[2])
-    assert not other.any()
+    empty = numbers(kind, None, "")
+    assert np.isnan(empty[0]).all()
+    assert not empty[1].any()
 
 
 def test_directions_are_the_singular_vectors_of_the_weighted_texts():
     column = sentences(80)
-    kind = TextColumn.fitted(column)
-    rows = kind._weighted(text._counted(text._factorised(column)[1], kind.grams)).toarray()
+    kind = TextColumn.learnt("c", column.tolist(), np.ones(80))
+    rows = kind._weighted(text._counted(text._prepared(column.tolist()), kind.grams)).toarray()
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
     V = np.linalg.svd(rows, full_matrices=False)[2][:6]
     ours = kind.directions[:, :6] / np.linalg.norm(kind.directions[:, :6], axis=0)
     np.testing.assert_allclose(np.abs(V @ ours), np.eye(6), atol=0.02)  # rounded, and found by power steps
-    assert kind.transform(column).var(axis=0).sum() == pytest.approx(1, abs=1e-3)
+    assert kind(column, "text").var(axis=0).sum() == pytest.approx(1, abs=1e-3)
 
 
 def test_texts_are_cut_into_blocks_without_a_trace(monkeypatch):
     column = sentences(100)
-    whole = TextColumn.fitted(column)
+    whole = learnt(column)
     monkeypatch.setattr(text, "BLOCK_LETTERS", 50)
-    parts = TextColumn.fitted(column)
+    parts = learnt(column)
     np.testing.assert_array_equal(whole.grams, parts.grams)
-    np.testing.assert_array_equal(whole.transform(column), parts.transform(column))
+    np.testing.assert_array_equal(whole(column, "text"), parts(column, "text"))
 
 
-@pytest.mark.parametrize("column", [words(""), words("a", "b"), words("\ud800", "x" * 10_000, "  ")])
-def test_texts_without_anything_in_them(column):
-    kind = TextColumn.fitted(column)
-    assert np.isfinite(kind.transform(column)).all()
+def test_rows_in_any_order_give_the_same_directions():
+    column = sentences(100)
+    np.testing.assert_array_equal(learnt(column).directions, learnt(column[::-1]).directions)
+
+
+@pytest.mark.parametrize("values", [[""], ["a", "b"], ["\ud800", "x" * 10_000, "  "], []])
+def test_texts_without_anything_in_them(values):
+    kind = TextColumn.learnt("c", values, np.ones(len(values)))
+    assert np.isfinite(kind(words(*values), "text")).all()
 
 
 THREADS = """
 import hashlib, numpy as np, pandas as pd
-from pilae._tables.encoder import TableEncoder
+from pilae._data.tables import Table
 rng = np.random.default_rng(0)
 texts = ["".join(rng.choice(list("abcdefgh "), 40)) for _ in range(600)]
-frame = pd.DataFrame({"text": texts, "id": [f"id{k:05d}" for k in range(600)], "y": rng.normal(size=600)})
-encoder = TableEncoder.fitted(frame, "y", None, None, 600)
-print(hashlib.sha256(encoder.transform(frame).tobytes()).hexdigest())
+frame = pd.DataFrame({"text": texts, "id": [f"id{k:05d}" for k in range(600)]})
+print(hashlib.sha256(Table.learnt(frame)(frame).tobytes()).hexdigest())
 """
 
 
@@ -173,7 +157,7 @@ def test_threads_change_no_bit_of_an_encoded_table():
     assert len(found) == 1
 
 
-# ------------------------------------------------------------------------------------------------------ the encoder
+# ------------------------------------------------------------------------------------------------------- the table
 
 
 @pytest.fixture(scope="module")
@@ -181,41 +165,67 @@ def mixed():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=300), "place": rng.choice(["here", "there"], 300), "note": sentences()})
     frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 300), unit="D")
-    return frame.assign(empty=None, y=rng.normal(size=300))
+    frame["written"] = frame["when"].dt.strftime("%d.%m.%Y")
+    frame["flat"] = [3 if few else "3 a" for few in rng.random(300) < 0.3]
+    ulm = frame["note"].str.contains("ulm").to_numpy(float)
+    return frame.assign(empty=None, y=ulm + (frame["place"] == "here") + 0.1 * rng.normal(size=300))
 
 
-def test_an_encoder_says_what_columns_became(mixed):
-    encoder = TableEncoder.fitted(mixed, "y", None, None, 300)
-    names = encoder.get_feature_names_out()
-    assert encoder.transform(mixed).shape == (300, len(names))
-    assert encoder.kinds() == [
-        "numbers",
-        "2 categories",
-        "text, 30 directions",
-        "dates: days, year, month, day, weekday",
-        "nothing: no value",
-    ]
+BECAME = [
+    "numbers",
+    "2 categories",
+    "text, 30 directions",
+    "dates: days, year, month, day, weekday",
+    "dates: days, year, month, day, weekday",
+    "2 categories",
+    "nothing: no value",
+]
+SMALL = {"depth": 0, "input_scaling": "standard", "head": SHLN(width=20), "random_state": 0}
+
+
+def test_a_model_says_what_columns_became(mixed):
+    columns = PILAERegressor(**SMALL).fit(mixed.drop(columns="y"), mixed["y"]).fitted_.columns
+    assert columns.became() == BECAME
+    assert columns.widths().sum() == columns.width
+    assert columns.widths()[[0, 2, 3, 6]].tolist() == [1, 30, 5, 0]
+
+
+def test_the_command_line_fits_what_python_fits(mixed, tmp_path, capsys):
+    """The same columns, the same network, the same answers."""
+    mixed.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "t.pilae"
+    assert cli.main(["fit", str(tmp_path / "t.csv"), "--target", "y", "-o", str(out), "--quiet", "--holdout", "0"]) == 0
+    model = PILAERegressor(random_state=0).fit(mixed.drop(columns="y"), mixed["y"])
+    ours = load(out)
+    close(ours.predict(mixed), model.predict(mixed.drop(columns="y")), **rounding(model))
+    assert ours["model"].fitted_.columns.became() == BECAME
+    assert model.score(mixed.drop(columns="y"), mixed["y"]) > 0.9
+    assert cli.main(["info", str(out)]) == 0
+    assert "  note: text, 30 directions" in capsys.readouterr().out
+
+
+def test_free_text_in_any_frame(mixed):
+    frame = mixed[["x", "note"]]
+    model = PILAEClassifier(**SMALL).fit(frame[:250], mixed["note"].str.contains("ulm")[:250])
+    assert model.score(frame[250:], mixed["note"].str.contains("ulm")[250:]) > 0.8
+    np.testing.assert_array_equal(model.predict_proba(pl.from_pandas(frame)), model.predict_proba(frame))
+    gaps = frame[:3].assign(note=[None, "", "ulm"])
+    assert np.isfinite(model.predict_proba(gaps)).all()
 
 
 def test_a_row_alone_is_encoded_as_among_others(mixed):
-    encoder = TableEncoder.fitted(mixed, "y", None, None, 300)
-    whole = encoder.transform(mixed)
-    np.testing.assert_array_equal(whole[7:8], encoder.transform(mixed.iloc[7:8]))
+    table = Table.learnt(mixed)
+    np.testing.assert_array_equal(table(mixed)[7:8], table(mixed.iloc[7:8]))
 
 
 def test_rows_do_not_depend_on_their_labels(mixed):
-    encoder = TableEncoder.fitted(mixed, "y", None, None, 300)
     relabelled = mixed.set_axis(range(1000, 1300))
-    again = TableEncoder.fitted(relabelled, "y", None, None, 300)
-    digests = {
-        hashlib.sha256(e.transform(f).tobytes()).hexdigest() for e in (encoder, again) for f in (mixed, relabelled)
-    }
+    made = [Table.learnt(frame) for frame in (mixed, relabelled)]
+    digests = {hashlib.sha256(t(f).tobytes()).hexdigest() for t in made for f in (mixed, relabelled)}
     assert len(digests) == 1
 
 
 def test_files_of_small_tables_are_small_and_hold_no_cell(mixed, tmp_path):
-    from pilae import cli
-
     mixed.assign(note=[f"{note} Zaphod" for note in mixed["note"]]).to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "t.pilae"
     assert cli.main(["fit", str(tmp_path / "t.csv"), "--target", "y", "-o", str(out), "--quiet"]) == 0
@@ -224,22 +234,100 @@ def test_files_of_small_tables_are_small_and_hold_no_cell(mixed, tmp_path):
     assert load(out).predict(mixed).shape == (300,)
 
 
+def test_columns_without_a_value_say_nothing(mixed):
+    model = PILAERegressor(**SMALL).fit(mixed[["x", "place", "empty"]], mixed["y"])
+    np.testing.assert_array_equal(
+        model.predict(mixed[["x", "place"]].assign(empty="new")), model.predict(mixed[["x", "place", "empty"]])
+    )
+    with pytest.raises(ValueError, match="No column of X has a value"):
+        PILAERegressor(**SMALL).fit(pd.DataFrame({"a": words(*[None] * 9).astype("str")}), range(9))
+
+
+def test_later_rows_may_be_written_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"new": rng.random(60) < 0.4, "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(range(60), "D")}
+    )
+    table = Table.learnt(frame)
+    np.testing.assert_array_equal(table(frame.astype(str)), table(frame))
+    assert np.isnan(table(pd.DataFrame({"new": ["perhaps"], "day": ["never"]}))).all()
+
+
+# ------------------------------------------------------------------------------------------------------- sources
+
+
+def test_sources_of_tables_give_the_model_of_the_table(mixed, tmp_path):
+    """Also a category that is not among the first rows."""
+    frame = mixed.drop(columns=["empty", "flat"]).astype({"written": object})
+    frame.loc[150:, "place"] = frame["place"][150:].replace("there", "later")
+    X, y = frame.drop(columns="y"), frame["y"].to_numpy()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    expected = PILAERegressor(**SMALL).fit(X, y)
+    blocks = [(X[:100], y[:100]), (X[100:], y[100:])]
+    for source in (scan_blocks(blocks), scan_csv(tmp_path / "t.csv", "y"), scan_parquet(tmp_path / "t.parquet", "y")):
+        model = PILAERegressor(**SMALL).fit(source)
+        close(model.predict(X), expected.predict(X), **rounding(expected))
+        close(model.predict(source), expected.predict(X), **rounding(expected))
+        close(model.score(source), expected.score(X, y), **rounding(expected))
+        assert model.fitted_.columns.became()[1] == "3 categories"
+    before = expected.predict(X)
+    expected.partial_fit(scan_blocks(blocks)).forget(X, y)
+    close(expected.predict(X), before, **rounding(expected))
+
+
+def test_kinds_are_learnt_from_the_first_rows_and_categories_from_all(monkeypatch):
+    monkeypatch.setattr(tables, "SAMPLE_ROWS", 10)
+    frame = pd.DataFrame({"town": ["Ulm", "Bonn"] * 10 + ["Bern"] * 5, "x": range(25)})
+    table = Table.learnt_from(frame[k : k + 5] for k in range(0, 25, 5))
+    assert table.columns[0].values.tolist() == ["Bern", "Bonn", "Ulm"]
+    monkeypatch.setattr(tables, "MOST_VALUES", 2)
+    monkeypatch.setattr("pilae._data.categories.MOST_VALUES", 2)
+    with pytest.raises(ValueError, match="Column 'town' has more than 2 categories"):
+        Table.learnt_from(frame[k : k + 5] for k in range(0, 25, 5))
+
+
+def test_sources_of_tables_where_numbers_are_wanted(mixed):
+    blocks = [(mixed[["x", "place"]], mixed["y"])]
+    with pytest.raises(ValueError, match="PILAERegressor takes numbers only here"):
+        PILAERegressor(categorical_features=None, **SMALL).fit(scan_blocks(blocks))
+    model = PILAERegressor(**SMALL).fit(mixed[["x"]], mixed["y"])
+    with pytest.raises(ValueError, match="they come in another order or there are others"):
+        model.predict(scan_blocks(blocks))
+    model = PILAERegressor(**SMALL).fit(mixed[["x", "place"]], mixed["y"])
+    with pytest.raises(ValueError, match="this source brings numbers"):
+        model.predict(scan_blocks([np.zeros((3, 2))]))
+    with pytest.raises(ValueError, match="Block 1 has other column names"):
+        PILAERegressor(**SMALL).fit(scan_blocks([*blocks, (mixed[["place", "x"]], mixed["y"])]))
+
+
+# ---------------------------------------------------------------------------------------------------- forged files
+
+
 @pytest.mark.parametrize(
-    "change",
+    "column",
     [
-        {"others": [3]},
-        {"numbers": None},
-        {"columns": ["x"]},
-        {"others": [CategoryColumn("place", ["a", "a"], False)]},
-        {"others": [DateColumn("when", "%Q", ["days"], np.zeros(1), False)]},
-        {"others": [DateColumn("when", None, ["days", "month"], np.zeros(1), False)]},
-        {"others": [TextColumn("note", np.zeros(3, np.int32), np.zeros(3), np.zeros((2, 4), np.float32))]},
-        {"numbers": columns.NumberColumns(["x"], np.zeros(2), np.zeros(1, bool))},
+        3,
+        NumberColumn("c", "text"),
+        CategoryColumn("c", "text", np.array(["a", "a"], dtype=object)),
+        DateColumn("c", "%Q", ["days"]),
+        DateColumn("c", None, ["days", "moon"]),
+        TextColumn("c", np.zeros(3, np.int32), np.zeros(3), np.zeros((2, 4), np.float32)),
     ],
 )
-def test_forged_encoders_are_refused(mixed, change):
-    encoder = TableEncoder.fitted(mixed, "y", None, None, 300)
-    encoder._check_loaded()
-    vars(encoder).update(change)
+def test_forged_tables_are_refused(column):
+    Table([EmptyColumn("c"), learnt_column("c", words("a", "b"), "text")]).check(2)
     with pytest.raises((TypeError, ValueError)):
-        encoder._check_loaded()
+        Table([column]).check(1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"columns": ["x", 3]}, {"numeric": ["size"]}, {"gap_words": {"town": ["?"]}}, {"task": "any"}, {"missing": [0.5]}],
+)
+def test_forged_columns_of_files_are_refused(mixed, change):
+    columns = FileColumns.found(mixed, "y", None, None, 300)
+    columns._check_loaded()
+    vars(columns).update(change)
+    with pytest.raises((TypeError, ValueError)):
+        columns._check_loaded()

@@ -126,7 +126,7 @@ def test_one_module_alone_is_imported_by_its_name_as_text():
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"pilae(\.\w+)+", node.value)
     }
-    assert found == {"pilae._tables.encoder"}
+    assert found == {"pilae._tables.file_columns"}
 
 
 def test_no_two_modules_of_a_package_import_each_other():

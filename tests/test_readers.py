@@ -17,9 +17,8 @@ from helpers import close
 from pilae import cli
 from pilae._tables import cells, delimited, errors, files, words
 from pilae._tables.cells import Cells
-from pilae._tables.columns import NumberColumns
-from pilae._tables.encoder import TableEncoder
 from pilae._tables.errors import TableError
+from pilae._tables.file_columns import FileColumns
 
 
 def rows_of(path, data, **options):
@@ -165,9 +164,9 @@ def test_gaps_are_the_same_words_in_fit_predict_and_evaluate(tmp_path):
     path = tmp_path / "t.csv"
     fitted = rows_of(path, text, target="y")
     assert fitted["town"].isna().sum() == 20
-    encoder = TableEncoder(["x", "town"], "y", "classification", numbers=NumberColumns(["x"]))
+    known = FileColumns(["x", "town"], "y", "classification", numeric=["x"])
     for options in ({"target": "y"}, {}):
-        again = pd.concat(list(files.TableFile(str(path), encoder=encoder, **options).pieces()))
+        again = pd.concat(list(files.TableFile(str(path), known=known, **options).pieces()))
         assert again["town"].isna().sum() == 20
     assert set(fitted["y"]) == {"a", "b", "NA"}
 

@@ -362,10 +362,11 @@ def test_a_file_of_an_earlier_format_says_who_wrote_it(tmp_path):
         pilae.load(path)
 
 
-def test_a_table_that_skrub_encoded_says_what_to_do(tmp_path):
+@pytest.mark.parametrize(("name", "kind"), [("table-of-skrub", "Encoder"), ("table-of-an-encoder", "TableEncoder")])
+def test_a_table_with_an_encoder_of_its_own_says_what_to_do(tmp_path, name, kind):
     path = tmp_path / "m.pilae"
-    path.write_bytes(lzma.decompress((FILES / "table-of-skrub.pilae.xz").read_bytes()))
-    with pytest.raises(pilae.ModelFileError, match=r"holds a 'Encoder', .* or fit the model again with this one"):
+    path.write_bytes(lzma.decompress((FILES / f"{name}.pilae.xz").read_bytes()))
+    with pytest.raises(pilae.ModelFileError, match=rf"holds a '{kind}', .* or fit the model again with this one"):
         pilae.load(path)
 
 

@@ -158,8 +158,12 @@ def test_errors_name_the_file_and_the_row(tmp_path):
         PILAEClassifier(**NETWORK).fit(scan_parquet(write(tmp_path, hole), "label", columns=NAMES))
     with pytest.raises(ValueError, match="has no column 'target'; it has c0"):
         scan_parquet(tmp_path, "target")
-    with pytest.raises(ValueError, match=r"Column 'label' of .* holds (large_)?string, but only numbers"):
-        scan_parquet(tmp_path, "c5")
+    with pytest.raises(ValueError, match="The columns of the source are not all numbers, and StackedPILAE takes"):
+        StackedPILAE().fit(scan_parquet(tmp_path, columns=[*NAMES, "label"]))
+    nested = tmp_path / "nested.parquet"
+    pyarrow.parquet.write_table(pa.table({"a": [[1], [2]], "y": [1, 2]}), nested)
+    with pytest.raises(ValueError, match=r"Column 'a' of .* holds list.*which nothing can be learnt from"):
+        scan_parquet(nested, "y")
     other = tmp_path / "other"
     other.mkdir()
     write(other, FRAME, 2)

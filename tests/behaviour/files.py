@@ -1,11 +1,10 @@
 """Model files that an earlier pilae wrote, and what their models said: later code must load them and say the same.
 
 A file is made once, by the code of its day, and stays: `--record` makes those that are missing and no others. They are
-packed because most of a table's encoder is repetition.
+packed because much of them is repetition.
 
 scikit-learn reads its own objects of earlier versions more often than those of later ones. So the heads that are its
-estimators were written with the lowest version the library allows (1.6); the encoders of tables with 1.9, because an
-imputer of 1.6 does not work in 1.9, while one of 1.9 works in 1.6.
+estimators were written with the lowest version the library allows (1.6).
 """
 
 from __future__ import annotations

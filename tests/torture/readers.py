@@ -31,9 +31,10 @@ import numpy as np
 import pandas as pd
 
 from pilae import cli, scan_csv, scan_parquet
-from pilae._tables import encoder as encoders
+from pilae._data.tables import Table, is_mixed
 from pilae._tables import files
 from pilae._tables.errors import TableError
+from pilae._tables.file_columns import FileColumns
 from torture.harness import Broken, spread
 from torture.hostile.arguments import argument_case
 from torture.hostile.tables import BOMBS, FORMATS, Case, Marker, case, command_case, csv_bytes, house
@@ -109,13 +110,17 @@ def read(path: Path, made: Case) -> str:
             raise Broken(f"the same table reads differently:\n{truth}\n{whole}")
     target = "y" if "y" in whole else str(whole.columns[-1])
     try:
-        encoder = encoders.TableEncoder.fitted(sample, target, None, None, len(sample))
-        count = sum(len(part.X) for part in files.encoded(table, encoder, 0.0, "all"))
+        columns = FileColumns.found(sample, target, None, None, len(sample))
+        parts = [part.X for part in files.parts_of(table, columns, 0.0, "all")]
+        count = sum(map(len, parts))
+        if is_mixed(sample[columns.columns]):
+            made = Table.learnt(sample[columns.columns])
+            count = sum(len(made(part)) for part in parts)
     except Exception as error:
         check_sentence(error, (ValueError, MemoryError))
         return "rows"
     if count != int(whole[target].notna().sum()):
-        raise Broken(f"{count} of {int(whole[target].notna().sum())} rows with a target were encoded")
+        raise Broken(f"{count} of {int(whole[target].notna().sum())} rows with a target became numbers")
     return "rows"
 
 

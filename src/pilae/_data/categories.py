@@ -1,4 +1,4 @@
-"""Columns of codes as categories: one column of 0 and 1 for each, rare ones together."""
+"""Columns of codes as categories: one column of 0 and 1 for each, rare ones together; two share one column."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from .._arrays import Array, space_of, to_numpy
 from .._base.saveable import check_shape, saveable
 from .blocks import Block
+from .gaps import rounded
 
 MOST_CATEGORIES = 64
 """Categories of a column that have a column of their own, at most."""
@@ -29,16 +30,27 @@ MOST_VALUES = 100_000
 class Categories:
     """The categories of one column: its values, ascending, and the number of the 0/1 column that each has (-1: none).
 
-    Rare ones share the last. A value that is not among them, like a gap, has 0 in all.
+    Rare ones share the last. A value that is not among them, like a gap, has 0 in all. Of two columns, which say the
+    same, there is the second alone.
     """
 
     column: int
     values: np.ndarray
     numbers: np.ndarray
+    share: float | None = None
+    """Of two categories: what the second one weighs among the training rows, which other values have instead of 0."""
 
     @property
     def width(self) -> int:
-        return int(self.numbers.max(initial=-1)) + 1
+        return 1 if self.share is not None else int(self.numbers.max(initial=-1)) + 1
+
+    @property
+    def words(self) -> str:
+        """How many there are, for people."""
+        together = np.bincount(self.numbers[self.numbers >= 0], minlength=1)
+        alone, rare = int((together == 1).sum()), int(together[together > 1].sum())
+        words = "one category" if alone == 1 else f"{alone:,} categories"
+        return f"{words}, {rare:,} rare ones together" if rare else words
 
     def check_shapes(self) -> None:
         check_shape(self.values, len(self.values))
@@ -49,6 +61,8 @@ class Categories:
             raise ValueError("columns of categories that are not there")
         if not (np.diff(self.values) > 0).all():
             raise ValueError("categories out of order")
+        if self.share is not None and not (type(self.share) is float and 0 <= self.share <= 1):
+            raise ValueError("no share of two categories")
 
     def __call__(self, x: Array) -> Array:
         """The 0/1 columns of a column of rows."""
@@ -56,6 +70,9 @@ class Categories:
         if not self.width:
             return xp.zeros_like(x)[:, None][:, :0]
         number = self._number(x)
+        if self.share is not None:
+            second = xp.astype(number == 1, x.dtype)
+            return xp.where(number < 0, self.share * xp.ones_like(second), second)[:, None]
         return xp.astype(number[:, None] == space_of(x).asarray(np.arange(self.width))[None, :], x.dtype)
 
     def unknown(self, x: np.ndarray) -> int:
@@ -70,6 +87,13 @@ class Categories:
         at = xp.astype(xp.clip(at, 0, len(self.values) - 1), xp.int64)
         number = xp.take(space.asarray(self.numbers.astype(np.int64)), at, axis=0)
         return xp.where(xp.take(values, at, axis=0) == x, number, -xp.ones_like(number))
+
+
+def too_many(column: object) -> ValueError:
+    return ValueError(
+        f"Column {column} has more than {MOST_VALUES:,} categories: leave it out, or give it as numbers "
+        "(categorical_features names the columns of categories)."
+    )
 
 
 class CategorySums:
@@ -90,10 +114,7 @@ class CategorySums:
             for value, mass in zip(values.tolist(), np.bincount(which, weights=w[counts]).tolist(), strict=True):
                 masses[value] += mass
             if len(masses) > MOST_VALUES:
-                raise ValueError(
-                    f"Column {column} has more than {MOST_VALUES:,} categories: leave it out, or give it as numbers "
-                    "(categorical_features names the columns of categories)."
-                )
+                raise too_many(column)
 
     def merge(self, other: Self) -> None:
         self.weight += other.weight
@@ -112,4 +133,7 @@ class CategorySums:
         numbers = np.where(common, np.cumsum(common) - 1, -1)
         if mass[~common].sum() >= FEWEST_ROWS:
             numbers[~common] = common.sum()
-        return Categories(column, values, numbers.astype(np.int64))
+        share = None
+        if numbers.max(initial=-1) == 1:
+            share = float(rounded(mass[numbers == 1].sum() / mass[numbers >= 0].sum(), np.ones(1))[0])
+        return Categories(column, values, numbers.astype(np.int64), share)

@@ -18,7 +18,7 @@ from .._base.scalars import is_number
 from .._base.sentences import shortened
 from .columns import Columns
 from .frames import check_numbers, is_frame
-from .tables import Table, is_mixed
+from .tables import Coded, Table, is_mixed
 
 TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
@@ -32,6 +32,9 @@ def check_X(
     Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps` X may hold
     NaN, with `tables` it may be a DataFrame of mixed columns; so it may for columns that know what to do with them.
     """
+    if isinstance(X, Coded) and columns is not None and X.table is columns.table:
+        check_finite(X.X, "X", name, gaps=columns.intake is not None)
+        return X.X, columns
     check_table(X, name)
     X = unmasked(X, "X")
     estimator = _estimator(name, columns)

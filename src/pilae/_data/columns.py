@@ -10,7 +10,7 @@ from .._base.saveable import saveable
 from .._base.sentences import listed
 from .._base.warn import warn
 from .intake import Intake
-from .tables import Table, named_columns
+from .tables import Coded, Table, named_columns
 
 
 @saveable
@@ -44,12 +44,35 @@ class Columns:
         """Columns of the array that are categories, by a parameter `categorical_features`."""
         return named_columns(features, self.names, self.count, self.table)
 
+    @property
+    def sources(self) -> np.ndarray:
+        """For each column that a network sees, the one that it is made of."""
+        sources = np.arange(self.coded) if self.intake is None else self.intake.sources
+        return sources if self.table is None else self.table.sources[sources]
+
     def summed(self, shares: np.ndarray) -> np.ndarray:
         """What belongs to each column, from what belongs to each of those that a network sees."""
-        sources = np.arange(self.coded) if self.intake is None else self.intake.sources
-        if self.table is not None:
-            sources = self.table.sources[sources]
-        return np.bincount(sources, weights=shares, minlength=self.count)
+        return np.bincount(self.sources, weights=shares, minlength=self.count)
+
+    def widths(self) -> np.ndarray:
+        """How many columns a network sees for each."""
+        return np.bincount(self.sources, minlength=self.count)
+
+    def became(self) -> list[str]:
+        """What each column is to a network, in words."""
+        words = ["numbers"] * self.count if self.table is None else [column.words for column in self.table.columns]
+        if self.intake is None:
+            return words
+        sources = np.arange(self.count) if self.table is None else self.table.sources
+        for each in self.intake.categories:
+            words[sources[each.column]] = each.words
+        for column in self.intake.flagged:
+            words[sources[column]] += "; where it has gaps"
+        return words
+
+    def coded_rows(self, frame: Any) -> Any:
+        """Rows that will be asked about more than once, as numbers where they are a table of mixed columns."""
+        return frame if self.table is None else Coded(self.table, self.table(frame))
 
     def tell_unknown(self, X: Array) -> None:
         """A warning where rows hold categories that `fit` did not see."""

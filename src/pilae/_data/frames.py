@@ -1,5 +1,8 @@
 """Tables with typed columns, of pandas or polars: what each column holds. Neither is imported here."""
 
+import datetime
+import decimal
+import numbers as kinds_of_numbers
 from typing import Any, Literal
 
 import numpy as np
@@ -53,6 +56,18 @@ NUMPY_KINDS: dict[str, Kind] = {
 }
 
 
+WRITABLE = (
+    str,
+    bool,
+    np.bool_,
+    kinds_of_numbers.Real,
+    decimal.Decimal,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+)
+"""Values that have a plain name: where a column mixes them, it holds their names."""
+
 AS_THEY_ARE = ("numbers", "truth values", "numbered categories", "objects")
 """Columns that are read as numbers; of objects some are numbers, and the error of others says what they are."""
 
@@ -86,7 +101,8 @@ def _pandas_kind(column: Any, dtype: Any) -> Kind:
     if dtype.kind == "O":
         from pandas.api.types import infer_dtype
 
-        return INFERRED_KINDS.get(infer_dtype(column, skipna=True), "objects")
+        found = INFERRED_KINDS.get(infer_dtype(column, skipna=True))
+        return found or ("text" if all(isinstance(value, WRITABLE) for value in column.dropna()) else "objects")
     return NUMPY_KINDS.get(dtype.kind, "objects")
 
 
@@ -109,6 +125,19 @@ Column = Any
 
 def column_at(frame: Frame, number: int) -> Column:
     return frame.to_series(number) if isinstance(frame.dtypes, list) else frame.iloc[:, number]
+
+
+def stacked(frames: list[Frame]) -> Frame:
+    """Tables of the same columns one below the other."""
+    if len(frames) == 1:
+        return frames[0]
+    if isinstance(frames[0].dtypes, list):
+        import polars
+
+        return polars.concat(frames)
+    import pandas
+
+    return pandas.concat(frames, ignore_index=True)
 
 
 def _is_polars(column: Column) -> bool:
@@ -151,19 +180,19 @@ def durations(column: Column) -> np.ndarray:
     return np.where(np.isnat(spans), np.nan, spans.astype(np.int64) / 1e6)
 
 
-def factorized(column: Column) -> tuple[np.ndarray, list]:
-    """The place of each value among the distinct ones (-1: a gap), and these."""
+def factorized(column: Column) -> tuple[np.ndarray, list[str]]:
+    """The place of each value among the distinct ones (-1: a gap), and these in words."""
     if _is_polars(column):
         values = column.drop_nulls().unique(maintain_order=True).to_list()
         place = {value: number for number, value in enumerate(values)}
         codes = np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64)
-        return codes, [_plain_value(value) for value in values]
+        return codes, [_name_of(value) for value in values]
     import pandas
 
     codes, values = pandas.factorize(column, use_na_sentinel=True)
-    return codes, [_plain_value(value) for value in values.tolist()]
+    return codes, [_name_of(value) for value in values.tolist()]
 
 
-def _plain_value(value: Any) -> Any:
-    """A category as files hold it: intervals and the like in words."""
-    return value if isinstance(value, str | int | float) else str(value)
+def _name_of(value: Any) -> str:
+    """A category as files hold it; a number that is whole like one, as a column with gaps makes floats of it."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -76,8 +76,10 @@ def stream_to_fit(
     kind: type[Reading],
     place: Space | None = None,
     on_gaps: str = "refuse",
+    *,
+    tables: bool = False,
 ) -> Stream:
-    """The rows for `fit`, after a first reading of their targets."""
+    """The rows for `fit`, after a first reading of their targets; with `tables` they may be tables of mixed columns."""
     space = space_for(np.empty(0), running.device) if place is None else place
     settings = running.settings | {"name": running.name, "on_gaps": on_gaps}
     if is_dask(X):
@@ -85,7 +87,13 @@ def stream_to_fit(
             need_y(running.name, y)
         return dask_rows(X, y, sample_weight, space, kind, settings)
     check_alone(y, sample_weight)
+    if X.is_mixed and X.table is None and not tables:
+        raise ValueError(
+            f"The columns of the source are not all numbers, and {running.name} takes numbers only here: name the "
+            "columns to use with columns=[...], or encode the others first."
+        )
     look = read_targets(X, kind, running.name)
+    X = X.learnt() if tables else X
     return Stream(X, space, kind=kind.after(look), look=look, passes=1, **settings)
 
 
@@ -93,6 +101,7 @@ def stream_to_add(
     running: Running, place: Place, columns: Columns, X: Any, y: Any, sample_weight: Any, kind: type[Reading]
 ) -> Stream:
     """The same for a fitted model, in its dtype and where it lives."""
+    X = _as_in_fit(X, columns)
     rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
@@ -107,8 +116,16 @@ def _taken_in(rows: Stream, columns: Columns) -> Stream:
     return rows
 
 
+def _as_in_fit(X: Any, columns: Columns) -> Any:
+    """A source of tables as the numbers that they were in `fit`."""
+    if not isinstance(X, Source) or columns.table is None or X.columns is None or columns.names is None:
+        return X
+    return X.taken_by(columns.table) if X.columns == [str(name) for name in columns.names] else X
+
+
 def columns_of(source: Source) -> Columns:
-    return Columns(source.d, None if source.columns is None else np.array(source.columns, dtype=object))
+    names = None if source.columns is None else np.array(source.columns, dtype=object)
+    return Columns(source.d if names is None else len(names), names, source.table)
 
 
 class Asked(Protocol):
@@ -166,6 +183,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
 def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method: str) -> Rows:
     """The rows a fitted model is asked about (Dask collections are asked lazily, see `answers`)."""
     if isinstance(X, Source):
+        X = _as_in_fit(X, columns)
         check_columns(running.name, columns, X)
         settings = running._replace(dtype=place.dtype).settings
         look = Look(X.count())
@@ -189,14 +207,16 @@ def check_alone(y: object, sample_weight: object) -> None:
 
 def check_columns(name: str, columns: Columns, source: Source) -> None:
     """The columns of a source against those of `fit`."""
-    if columns.table is not None:
-        raise ValueError(
-            f"This {name} was fitted on a table whose columns are not all numbers, and a source brings numbers: give "
-            "DataFrames, one block after another."
-        )
     if source.columns is not None and columns.names is not None and list(columns.names) != list(source.columns):
         missing = [name for name in columns.names if name not in source.columns]
         what = f"it lacks {listed(missing)}" if missing else "they come in another order or there are others"
         raise ValueError(f"The columns of the source are not those of fit: {what}. Name them with columns=[...].")
-    if source.d != columns.count:
+    if columns.table is not source.table:
+        raise ValueError(
+            f"This {name} was fitted on a table whose columns are not all numbers, and this source brings numbers: "
+            "give a source of DataFrames, or one of files."
+        )
+    if source.is_mixed and columns.table is None:
+        raise ValueError(f"This {name} was fitted on numbers, and the columns of the source are not all numbers.")
+    if source.d != columns.coded:
         raise ValueError(f"X has {source.d} features, but {name} is expecting {columns.count} features as input.")

@@ -1,14 +1,16 @@
 """Data that does not fit in memory: Parquet, CSV, any restartable run of blocks.
 
 A source can be read again and again, block by block, with its targets in it. `model.fit(source)` reads it a few times;
-nothing but blocks and small samples is ever held.
+nothing but blocks and small samples is ever held. Blocks may be tables of mixed columns: what they are is learnt in a
+first reading, and from then on they are read as numbers.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -16,8 +18,9 @@ import scipy.sparse
 from .._arrays import Array, float_name, to_numpy
 from .._base.extras import extra
 from .check import all_finite, read_once
-from .frames import check_numbers, is_frame
+from .frames import Frame, check_numbers, is_frame
 from .labels import plain_labels
+from .tables import Table, is_mixed
 
 READ_BYTES = 16 * 2**20
 """About how much of a file is read at a time."""
@@ -116,8 +119,35 @@ class Source:
     slow = True
     """Whether reading takes time, so that it is worth a thread of its own."""
 
+    table: Table | None = None
+    """How tables of mixed columns become numbers."""
+
+    is_mixed = False
+    """Whether blocks are such tables."""
+
     def __init__(self, d: int, dtype: str, columns: list[str] | None = None) -> None:
         self.d, self.dtype, self.columns = d, dtype, columns
+
+    def taken_by(self, table: Table) -> Self:
+        """The same rows, as this table makes numbers of them."""
+        new = copy.copy(self)
+        new.table, new.d, new.dtype = table, len(table.sources), "float64"
+        return new
+
+    def learnt(self) -> Self:
+        """The same rows as numbers, after a reading where they are tables of mixed columns."""
+        return self.taken_by(Table.learnt_from(self.frames())) if self.is_mixed else self
+
+    def frames(self) -> Iterator[Frame]:
+        """The columns to learn from, as they come, where these are tables."""
+        raise NotImplementedError
+
+    @property
+    def number_names(self) -> list[str] | None:
+        """For each column of numbers the name of the one that it is made of."""
+        if self.columns is None or self.table is None:
+            return self.columns
+        return [self.columns[source] for source in self.table.sources]
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
         """All rows from the start. With `targets_only` X may be empty, of the right length."""
@@ -145,6 +175,9 @@ def scan_parquet(
     filter: Any = None,
 ) -> Source:
     """Rows of one or more Parquet files, read block by block.
+
+    Columns that are no numbers are taken as in DataFrames by `PILAEClassifier` and `PILAERegressor`, after one more
+    reading: what they are is learnt from the first 100,000 rows, their categories from all.
 
     Parameters
     ----------
@@ -183,8 +216,8 @@ def scan_blocks(blocks: Iterable | Callable[[], Iterable]) -> Source:
     Parameters
     ----------
     blocks : iterable, or function without arguments that returns an iterator
-        Of X, (X, y) or (X, y, sample_weight), X a two-dimensional array or CSR matrix. A generator can be read only
-        once: give the function that makes it.
+        Of X, (X, y) or (X, y, sample_weight), X a two-dimensional array, CSR matrix or DataFrame (columns that are no
+        numbers as in `scan_parquet`). A generator can be read only once: give the function that makes it.
 
     Examples
     --------
@@ -211,33 +244,63 @@ class _BlockSource(Source):
         first = next(self._items(), None)
         if first is None:
             raise ValueError("scan_blocks got no block: the iterable is empty.")
-        X, _, _, names = first
-        super().__init__(int(X.shape[1]), float_name(X), names)
+        X, names = first[0], _names(first[0])
+        self.is_mixed = is_mixed(X)
+        super().__init__(int(X.shape[1]), "float64" if is_frame(X) else float_name(_numbers(X, 0)), names)
 
     def _items(self) -> Iterator[tuple]:
-        for number, item in enumerate(self.blocks() if callable(self.blocks) else self.blocks):
-            X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
-            names = getattr(X, "columns", None)
-            if is_frame(X):
-                check_numbers(X, "scan_blocks")
-            if not scipy.sparse.issparse(X):
-                X = to_numpy(X)
-            if X.ndim != 2 or X.dtype.kind not in "biuf":
-                raise ValueError(f"Block {number} is not a two-dimensional array of numbers (dtype {X.dtype}).")
-            yield X, y, w, None if names is None else [str(name) for name in names]
+        for item in self.blocks() if callable(self.blocks) else self.blocks:
+            yield (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
+
+    def frames(self) -> Iterator[Frame]:
+        for number, (X, _, _) in enumerate(self._items()):
+            self._check_columns(X, number)
+            yield X
+
+    def _check_columns(self, X: Any, number: int) -> None:
+        names = _names(X)
+        if names != self.columns and len(names or ()) == len(self.columns or ()):
+            raise ValueError(f"Block {number} has other column names, or in another order, than the first block.")
+        count = self.d if self.columns is None else len(self.columns)
+        if X.shape[1] != count:
+            raise ValueError(f"Block {number} has {X.shape[1]} columns, but the first block has {count}.")
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
-        for number, (X, y, w, names) in enumerate(self._items()):
-            if X.shape[1] != self.d:
-                raise ValueError(f"Block {number} has {X.shape[1]} columns, but the first block has {self.d}.")
-            if names != self.columns:
-                raise ValueError(f"Block {number} has other column names, or in another order, than the first block.")
+        for number, (block, y, w) in enumerate(self._items()):
+            self._check_columns(block, number)
+            if targets_only and is_frame(block):
+                X: Array = np.empty((len(block), 0))
+            elif self.table is not None:
+                X = self.table(_frame(block, number))
+            else:
+                X = _numbers(block, number)
             labels = None if y is None else np.asarray(plain_labels(y))
             weight = None if w is None else np.asarray(to_numpy(w), dtype=np.float64)
             for name, value in (("y", labels), ("sample_weight", weight)):
                 if value is not None and len(value) != X.shape[0]:
                     raise ValueError(f"Block {number} has {X.shape[0]} rows, but {len(value)} entries in {name}.")
             yield Piece(X.tocsr() if scipy.sparse.issparse(X) else X, labels, weight, _place(f"block {number}"))
+
+
+def _names(X: Any) -> list[str] | None:
+    names = getattr(X, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _frame(X: Any, number: int) -> Frame:
+    if not is_frame(X):
+        raise ValueError(f"Block {number} is no DataFrame, and the columns of others are not all numbers.")
+    return X
+
+
+def _numbers(X: Any, number: int) -> Array:
+    """A block of numbers."""
+    if is_frame(X):
+        check_numbers(X, "scan_blocks")
+    X = X if scipy.sparse.issparse(X) else to_numpy(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"Block {number} is not a two-dimensional array of numbers (dtype {X.dtype}).")
+    return X
 
 
 class _ArrowSource(Source):
@@ -265,6 +328,7 @@ class _ArrowSource(Source):
             raise ValueError(f"{path} has no column to learn from.")
         self._check_types(self.dataset.schema, str(path))
         self.d = len(self.columns)
+        self.is_mixed = not all(_is_number(self.dataset.schema.field(name).type) for name in self.columns)
         types = {str(self.dataset.schema.field(name).type) for name in self.columns}
         self.dtype = "float32" if types == {"float"} else "float64"
 
@@ -278,14 +342,22 @@ class _ArrowSource(Source):
             if name not in schema.names:
                 raise ValueError(f"{file} has no column {name!r}, but other files have it.")
             type_ = schema.field(name).type
-            if not (kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_boolean(type_)):
+            if kinds.is_nested(type_) or kinds.is_binary(type_) or kinds.is_large_binary(type_):
                 raise ValueError(
-                    f"Column {name!r} of {file} holds {type_}, but only numbers can be learnt from: name the columns "
-                    "to use with columns=[...], or encode it first."
+                    f"Column {name!r} of {file} holds {type_}, which nothing can be learnt from: name the columns to "
+                    "use with columns=[...], or encode it first."
                 )
 
+    def frames(self) -> Iterator[Frame]:
+        for batch, _ in self._batches(self.columns):
+            yield batch.to_pandas()
+
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
-        wanted = self.sides if targets_only else self.columns + self.sides
+        for batch, where in self._batches(self.sides if targets_only else self.columns + self.sides):
+            yield self._piece(batch, 0 if targets_only else len(self.columns), where)
+
+    def _batches(self, wanted: list[str]) -> Iterator[tuple[Any, Where]]:
+        """Rows of these columns, and where they are."""
         size = max(1024, READ_BYTES // (8 * max(1, len(wanted))))
         how = {"schema": self.dataset.schema, "columns": wanted, "filter": self.filter, "batch_readahead": 1}
         for fragment in self.dataset.get_fragments():
@@ -296,19 +368,28 @@ class _ArrowSource(Source):
             try:
                 for batch in fragment.to_batches(batch_size=size, **how):
                     if batch.num_rows:
-                        yield self._piece(batch, len(wanted) - len(self.sides), _place(place, start))
+                        yield batch, _place(place, start)
                     start += batch.num_rows
             except (OSError, ValueError) as error:
                 raise ValueError(f"{file}: cannot be read after row {start}: {error}") from None
 
     def _piece(self, batch: Any, d: int, where: Where) -> Piece:
-        X = np.empty((d, batch.num_rows), dtype=self.dtype).T
-        for j in range(d):
-            X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
+        if d and self.table is not None:
+            X = self.table(batch.select(self.columns).to_pandas())
+        else:
+            X = np.empty((d, batch.num_rows), dtype=self.dtype).T
+            for j in range(d):
+                X[:, j] = batch.column(j).to_numpy(zero_copy_only=False)
         y, w = (
             None if name is None else batch[name].to_numpy(zero_copy_only=False) for name in (self.target, self.weight)
         )
         return Piece(X, y, None if w is None else w.astype(np.float64), where)
+
+
+def _is_number(type_: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_boolean(type_)
 
 
 def _place(what: str, start: int = 0) -> Where:

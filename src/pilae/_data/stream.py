@@ -128,7 +128,7 @@ class Stream(Rows):
         """Numbers that can be computed with, or gaps that are known how to fill."""
         if self.on_gaps == "report" and has_gaps(piece.X):
             raise GapsFound
-        check_piece(piece, self.source.columns, self.name, gaps=self.on_gaps != "refuse")
+        check_piece(piece, self.source.number_names, self.name, gaps=self.on_gaps != "refuse")
 
     def _check_count(self, n: int) -> None:
         if n != self.n:

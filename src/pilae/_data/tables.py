@@ -1,101 +1,181 @@
-"""Tables with columns of categories, text, truth values, dates and durations as arrays of numbers.
+"""Tables of mixed columns as arrays of numbers: what each column is, is learnt once from the training rows.
 
-Categories become codes, which `Intake` makes columns of 0 and 1 of; dates become numbers; gaps stay gaps (NaN). What a
-column is, is learnt once from the training rows.
+Numbers, truth values and durations are numbers, dates those of their parts that vary, and free text the directions in
+which it varies. Categories become codes, which `Intake` makes columns of 0 and 1 of; gaps stay gaps (NaN), which it
+fills. Estimators that are given a DataFrame and the command line come through here. No column looks at the targets.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from .._base.saveable import saveable
 from .._base.sentences import listed
-from .categories import MOST_CATEGORIES
-from .frames import Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers
-
-CODED = ("categories", "numbered categories", "text")
-"""Kinds of columns that become codes."""
+from .categories import FEWEST_ROWS, MOST_CATEGORIES, MOST_VALUES, too_many
+from .dates import DateColumn, date_format
+from .frames import Column, Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers, stacked
+from .text import TextColumn
 
 AS_NUMBERS = ("numbers", "truth values", "objects")
 """Kinds of columns that are read as an array is; of objects some are numbers, and others an error."""
 
-WORDS = ("categories", "numbered categories", "text", "numbers", "truth values")
+SAMPLE_ROWS = 100_000
+"""Rows that say what the columns of a file are."""
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
-"""A date, and a time of day where there is one. Numbers alone, which NumPy reads as years, are none."""
+WORDS: tuple[Kind, ...] = ("categories", "numbered categories", "text", "numbers", "truth values")
 
-TAKEN: dict[str, tuple[str, ...]] = {
-    "numbers": ("numbers", "truth values", "objects"),
-    "truth values": ("numbers", "truth values", "objects"),
-    "categories": WORDS,
-    "numbered categories": WORDS,
-    "text": WORDS,
-    "dates": ("dates",),
-    "dates written out": ("dates", "text", "categories"),
-    "durations": ("durations",),
-}
-"""What later rows may hold in a column, by what it held in `fit`."""
+
+TRUTH = {"true": 1.0, "false": 0.0}
+
+
+class TableColumn(Protocol):
+    """What is known of one column."""
+
+    @property
+    def name(self) -> Any: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def taken(self) -> tuple[Kind, ...]:
+        """What later rows may hold."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers that it becomes."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """What it becomes, for people."""
+        ...
+
+    def __call__(self, column: Column, kind: Kind) -> np.ndarray:
+        """Its numbers: rows x width."""
+        ...
+
+    def check(self) -> None:
+        """An error where what was read from a file is no such column."""
+        ...
 
 
 @saveable
 @dataclass(frozen=True, eq=False)
-class TableColumn:
-    """A column: what it holds, of categories their values, of dates whether they have a time of day."""
+class NumberColumn:
+    """Numbers, truth values as 0 and 1 (later ones may be written out), or durations in seconds."""
 
     name: Any
     kind: str
-    values: np.ndarray | None = None
-    timed: bool = False
 
-    @classmethod
-    def learnt(cls, name: Any, column: Any, kind: Kind) -> Self:
-        if kind == "objects":
-            raise ValueError(
-                f"Column {name!r} of X holds objects that are neither numbers, text, truth values nor dates: leave it "
-                "out, or turn it into one of these."
-            )
-        if kind == "dates":
-            return cls(name, kind, timed=_timed(dates(column)))
-        if kind not in CODED:
-            return cls(name, kind)
-        codes, values = factorized(column)
-        if kind == "text" and values:
-            written = _written_dates(values)
-            if written is not None:
-                return cls(name, "dates written out", timed=_timed(written))
-            if _is_free(codes, len(values)):
-                raise _free_text(name, len(values), int((codes >= 0).sum()))
-        in_order = sorted(values, key=lambda value: (isinstance(value, str), value))
-        return cls(name, kind, _objects(in_order))
+    width: ClassVar = 1
 
     @property
-    def width(self) -> int:
-        return (4 + self.timed) if self.kind.startswith("dates") else 1
+    def taken(self) -> tuple[Kind, ...]:
+        written: tuple[Kind, ...] = ("text", "categories") if self.kind == "truth values" else ()
+        return ("durations",) if self.kind == "durations" else ("numbers", "truth values", "objects", *written)
 
-    def __call__(self, column: Any, kind: Kind) -> np.ndarray:
-        """Its numbers: rows x width."""
-        if kind == "numbers" and np.isnan(numbers(column)).all():  # no value, no kind
-            return np.full((len(column), self.width), np.nan)
-        if kind not in TAKEN[self.kind]:
-            raise ValueError(f"Column {self.name!r} of X held {self.kind} in fit, and now holds {kind}.")
-        if self.kind == "dates written out" and kind != "dates":
+    @property
+    def words(self) -> str:
+        return "durations: seconds" if self.kind == "durations" else self.kind
+
+    def __call__(self, column: Column, kind: Kind) -> np.ndarray:
+        if kind in ("text", "categories"):
             codes, values = factorized(column)
-            times = np.append(_dates_where_they_are(values), np.datetime64("NaT"))[codes]
-            return _date_numbers(times, self.timed)
-        if self.kind.startswith("dates"):
-            return _date_numbers(dates(column), self.timed)
-        if self.kind == "durations":
-            return durations(column)[:, None]
-        if self.values is None:
-            return numbers(column)[:, None]
+            return np.array([*(TRUTH.get(value.lower(), np.nan) for value in values), np.nan])[codes][:, None]
+        return (durations(column) if self.kind == "durations" else numbers(column))[:, None]
+
+    def check(self) -> None:
+        if self.kind not in ("numbers", "truth values", "durations"):
+            raise ValueError("no such kind of numbers")
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class EmptyColumn:
+    """No value in any row: nothing is learnt from it, and nothing is made of it."""
+
+    name: Any
+
+    kind: ClassVar = "no value"
+    width: ClassVar = 0
+    words: ClassVar = "nothing: no value"
+    taken: ClassVar[tuple[Kind, ...]] = (*WORDS, "dates", "durations", "objects")
+
+    def __call__(self, column: Column, kind: Kind) -> np.ndarray:
+        return np.zeros((len(column), 0))
+
+    def check(self) -> None:
+        """There is nothing to be wrong."""
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class CategoryColumn:
+    """Few different values: the code of each, its place among them; -1 for one that was not there in `fit`."""
+
+    name: Any
+    kind: str
+    values: np.ndarray
+
+    taken: ClassVar[tuple[Kind, ...]] = WORDS
+    width: ClassVar = 1
+
+    @classmethod
+    def learnt(cls, name: Any, kind: str, values: Iterable[str]) -> Self:
+        return cls(name, kind, np.array(sorted({*values}), dtype=object))
+
+    @property
+    def words(self) -> str:
+        return "one category" if len(self.values) == 1 else f"{len(self.values):,} categories"
+
+    def __call__(self, column: Column, kind: Kind) -> np.ndarray:
         codes, values = factorized(column)
         place = {value: code for code, value in enumerate(self.values.tolist())}
         known = np.array([*(place.get(value, -1.0) for value in values), np.nan])  # the last is for gaps, code -1
         return known[codes][:, None]
+
+    def check(self) -> None:
+        if self.kind not in WORDS or self.values.ndim != 1 or len({*self.values.tolist()}) < len(self.values):
+            raise ValueError("no column of categories")
+
+
+def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:
+    """What a column of the training rows is."""
+    if kind == "objects":
+        raise ValueError(
+            f"Column {name!r} of X holds objects that are neither numbers, text, truth values nor dates: leave it "
+            "out, or turn it into one of these."
+        )
+    if kind == "dates":
+        times = dates(column)
+        return EmptyColumn(name) if np.isnat(times).all() else DateColumn.learnt(name, None, times)
+    if kind in ("numbers", "truth values", "durations"):
+        found = NumberColumn(name, kind)
+        return EmptyColumn(name) if np.isnan(found(column, kind)).all() else found
+    codes, values = factorized(column)
+    if not values:
+        return EmptyColumn(name)
+    if kind == "text":
+        written = date_format(values)
+        if written is not None:
+            learnt = DateColumn(name, written, [])
+            return DateColumn.learnt(name, written, learnt.times(column, kind))
+        counts = np.bincount(codes[codes >= 0], minlength=len(values))
+        if _is_free(counts):
+            return TextColumn.learnt(name, values, counts)
+    return CategoryColumn.learnt(name, kind, values)
+
+
+def _is_free(counts: np.ndarray) -> bool:
+    """Whether text has so many different values that those with a column of their own would be less than half of it."""
+    common = np.sort(counts[counts >= FEWEST_ROWS])[::-1][:MOST_CATEGORIES]
+    return len(counts) > MOST_CATEGORIES and bool(2 * common.sum() < counts.sum())
 
 
 @saveable
@@ -108,7 +188,30 @@ class Table:
     @classmethod
     def learnt(cls, frame: Frame) -> Self:
         each = enumerate(zip(frame.columns, kinds_of(frame), strict=True))
-        return cls([TableColumn.learnt(_plain_name(name), column_at(frame, j), kind) for j, (name, kind) in each])
+        table = cls([learnt_column(_plain_name(name), column_at(frame, j), kind) for j, (name, kind) in each])
+        if not len(table.sources):
+            raise ValueError("No column of X has a value in any row: there is nothing to learn from.")
+        return table
+
+    @classmethod
+    def learnt_from(cls, frames: Iterator[Frame]) -> Self:
+        """From tables one below the other: what columns are from the first SAMPLE_ROWS rows, their categories from
+        all."""
+        first: list[Frame] = []
+        for frame in frames:
+            first.append(frame)
+            if sum(map(len, first)) >= SAMPLE_ROWS:
+                break
+        table = cls.learnt(stacked(first))
+        coded = {j: column for j, column in enumerate(table.columns) if isinstance(column, CategoryColumn)}
+        met = {j: {*column.values.tolist()} for j, column in coded.items()}
+        for frame in frames:
+            for j, values in met.items():
+                values.update(factorized(column_at(frame, j))[1])
+                if len(values) > MOST_VALUES:
+                    raise too_many(repr(coded[j].name))
+        wide = {j: CategoryColumn.learnt(column.name, column.kind, met[j]) for j, column in coded.items()}
+        return cls([wide.get(j, column) for j, column in enumerate(table.columns)])
 
     @property
     def sources(self) -> np.ndarray:
@@ -118,12 +221,12 @@ class Table:
     @property
     def categorical(self) -> tuple[int, ...]:
         """Columns of the numbers that it makes which are codes of categories."""
-        coded = [number for number, column in enumerate(self.columns) if column.values is not None]
+        coded = [number for number, column in enumerate(self.columns) if isinstance(column, CategoryColumn)]
         return tuple(np.flatnonzero(np.isin(self.sources, coded)).tolist())
 
     def __call__(self, frame: Frame) -> np.ndarray:
         each = enumerate(zip(self.columns, kinds_of(frame), strict=True))
-        return np.concatenate([column(column_at(frame, j), kind) for j, (column, kind) in each], axis=1)
+        return np.concatenate([_numbers_of(column, column_at(frame, j), kind) for j, (column, kind) in each], axis=1)
 
     def like(self) -> Frame:
         """A row without a value, for those who want to know what is said of one."""
@@ -136,8 +239,24 @@ class Table:
         if len(self.columns) != count:
             raise ValueError("a table of other columns")
         for column in self.columns:
-            if not isinstance(column, TableColumn) or column.kind not in TAKEN or type(column.timed) is not bool:
+            if not isinstance(column, (NumberColumn, EmptyColumn, CategoryColumn, DateColumn, TextColumn)):
                 raise TypeError("columns are not what they are called")
+            column.check()
+
+
+class Coded(NamedTuple):
+    """Rows that a table has made numbers of already, to be asked about more than once."""
+
+    table: Table
+    X: np.ndarray
+
+
+def _numbers_of(learnt: TableColumn, column: Column, kind: Kind) -> np.ndarray:
+    if kind == "numbers" and np.isnan(numbers(column)).all():  # no value, no kind
+        return np.full((len(column), learnt.width), np.nan)
+    if kind not in learnt.taken:
+        raise ValueError(f"Column {learnt.name!r} of X held {learnt.kind} in fit, and now holds {kind}.")
+    return learnt(column, kind)
 
 
 def is_mixed(X: object) -> bool:
@@ -147,62 +266,6 @@ def is_mixed(X: object) -> bool:
 
 def _plain_name(name: Any) -> Any:
     return name if isinstance(name, (str, int)) else str(name)
-
-
-def _objects(values: list) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _is_free(codes: np.ndarray, distinct: int) -> bool:
-    """Whether text has so many different values that the most common ones are less than half of it."""
-    if distinct <= MOST_CATEGORIES:
-        return False
-    counts = np.sort(np.bincount(codes[codes >= 0]))[::-1]
-    return bool(2 * counts[:MOST_CATEGORIES].sum() < counts.sum())
-
-
-def _free_text(name: Any, distinct: int, rows: int) -> ValueError:
-    return ValueError(
-        f"Column {name!r} of X holds free text ({distinct:,} different values in {rows:,} rows), which estimators do "
-        "not read: leave it out, make numbers of it first (skrub.TableVectorizer in a Pipeline, .astype(float) where "
-        "these are numbers written out), or use the command line (pilae fit), which reads text."
-    )
-
-
-def _written_dates(values: list) -> np.ndarray | None:
-    """Text as dates, as ISO 8601 writes them, if all of it is."""
-    if not all(isinstance(value, str) and DATE.fullmatch(value) for value in values):
-        return None
-    try:
-        return np.array(values, dtype="datetime64[us]")
-    except ValueError:  # the 31st of February
-        return None
-
-
-def _dates_where_they_are(values: list) -> np.ndarray:
-    """The same, with a gap for what is no date."""
-    whole = _written_dates(values)
-    if whole is not None:
-        return whole
-    each = [_written_dates([value]) for value in values]
-    return np.array([np.datetime64("NaT", "us") if one is None else one[0] for one in each], dtype="datetime64[us]")
-
-
-def _timed(times: np.ndarray) -> bool:
-    there = times[~np.isnat(times)]
-    return bool((there != there.astype("datetime64[D]")).any())
-
-
-def _date_numbers(times: np.ndarray, timed: bool) -> np.ndarray:
-    """Seconds since 1970, year, month, day of the week (Monday is 0) and, where there is one, the hour of the day."""
-    times = times.astype("datetime64[us]")
-    seconds = times.astype(np.int64) / 1e6
-    days, months = (times.astype(f"datetime64[{unit}]").astype(np.int64) for unit in "DM")
-    parts = [seconds, months // 12 + 1970, months % 12 + 1, (days + 3) % 7]
-    parts += [(seconds - 86400.0 * days) / 3600.0] if timed else []
-    return np.where(np.isnat(times)[:, None], np.nan, np.stack(parts, axis=1).astype(np.float64))
 
 
 def named_columns(features: Any, names: Any, count: int, table: Table | None) -> tuple[int, ...]:
@@ -226,7 +289,7 @@ def named_columns(features: Any, names: Any, count: int, table: Table | None) ->
     if table is None:
         return tuple(np.unique(asked).astype(int).tolist())
     for number in asked.tolist():
-        if table.columns[number].kind.startswith(("dates", "durations")):
+        if table.columns[number].kind not in WORDS:
             name, kind = table.columns[number].name, table.columns[number].kind
             raise ValueError(f"'categorical_features' names {name!r}, which holds {kind} and no categories.")
     return tuple(sorted({*own, *np.flatnonzero(np.isin(table.sources, asked)).tolist()}))

@@ -157,10 +157,10 @@ default="auto"
     blocks. Infinity is an error.
 
     X may be a DataFrame of pandas or polars with other columns than numbers. Categories, and text of few different
-    values, become columns of 0 and 1, one for each category (at most 64; rare ones share one); truth values 0 and 1;
-    dates, also those that are written out as ISO 8601 has them, seconds, year, month, day of the week and hour;
-    durations seconds. A category that `fit` did not see is 0 in all columns, and a warning counts them. Free text needs
-    an encoder of its own. Importances are those of the columns as they came.
+    values, become columns of 0 and 1, one for each category (at most 64; rare ones share one, and two have one); truth
+    values 0 and 1; dates, also written out, days since 1970 and those of year, month, day, weekday and hour that vary;
+    durations seconds; other text the 30 directions in which its n-grams of letters vary most. A category that `fit` did
+    not see is 0 in all columns, and a warning counts them. Importances are those of the columns as they came.
 
     Examples
     --------
@@ -219,7 +219,7 @@ default="auto"
         Parameters
         ----------
         X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features), or a source that brings its targets
-            It may have gaps (NaN) and, as a DataFrame, columns of categories, truth values and dates, see Notes.
+            It may have gaps (NaN) and, as a DataFrame, columns of categories, truth values, dates and text, see Notes.
             Sources are made by `scan_parquet`, `scan_csv` and `scan_blocks`.
         y : array-like of shape (n_samples,), or a 0/1 matrix (n_samples, n_labels) for multilabel targets
         sample_weight : array-like of shape (n_samples,), optional
@@ -246,7 +246,8 @@ default="auto"
         if not is_streamed(X):
             return self._fit_arrays(spec, X, y, classes, sample_weight, fit_params, groups)
         check_no_groups(groups)
-        rows = stream_to_fit(running, X, y, sample_weight, Classes, on_gaps="report")
+        tables = self.categorical_features is not None
+        rows = stream_to_fit(running, X, y, sample_weight, Classes, on_gaps="report", tables=tables)
         targets = Classes(all_classes(running.name, rows.look.classes, classes))
         mass = np.zeros(targets.n_classes)
         mass[np.searchsorted(targets.classes, rows.look.classes)] = rows.look.mass

@@ -162,7 +162,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
             check_no_groups(groups)
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
-            stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report")
+            tables = self.categorical_features is not None
+            stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report", tables=tables)
             routed = self._head_fit_params(None, fit_params, given=False)
             targets, columns = Numbers.after(stream.look), columns_of(stream.source)
             categorical = columns.categorical(self.categorical_features)

@@ -320,7 +320,9 @@ def network_hash(fitted: FittedModel, method: str) -> str:
             for value in vars(categories).values():
                 put(value)
     for column in () if columns.table is None else columns.table.columns:
-        put(f"{column.kind}, {column.timed}, {None if column.values is None else column.values.tolist()}")
+        put(type(column).__name__)
+        for name, value in vars(column).items():
+            put(value if name == "directions" else str(value.tolist() if isinstance(value, np.ndarray) else value))
     for each in (network, *network.others):
         put_scaling(each.scaling)
         for layer in each.layers:

@@ -14,9 +14,10 @@ import numpy as np
 
 from .._base.extras import extra
 from .._base.sentences import shortened
+from .._data.tables import SAMPLE_ROWS
 from .cells import BLANKS, Cells
-from .encoder import SAMPLE_ROWS, TableEncoder
 from .errors import Decompressed, TableError, reason
+from .file_columns import FileColumns
 from .frames import Frame
 from .words import MISSING, UNKNOWN, Parsed, cleaned, holds_numbers, parsed
 
@@ -68,7 +69,7 @@ class Delimited:
         If it holds classes, words like "None" and "NA" are classes too.
     task : str, optional
         What the target is asked for.
-    encoder : TableEncoder, optional
+    known : FileColumns, optional
         What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
     skip : int, default=0
         Rows with too many or too few cells that are left out, at most.
@@ -81,11 +82,11 @@ class Delimited:
         *,
         target: str | None = None,
         task: str | None = None,
-        encoder: TableEncoder | None = None,
+        known: FileColumns | None = None,
         skip: int = 0,
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
-        self.written, self.target, self.task, self.encoder = written, target, task, encoder
+        self.written, self.target, self.task, self.known = written, target, task, known
         self.skip, self._skipped = skip, 0
         self._stdin: bytes | None = None
         self._kept: list[Any] | None = None
@@ -94,7 +95,7 @@ class Delimited:
         self._arrow, self._reader = (extra(name, "table", "Reading CSV files") for name in ("pyarrow", "pyarrow.csv"))
 
     def frames(self, rows: int) -> Iterator[Frame]:
-        if self.path == "-" and self._stdin is None and self.encoder is None:
+        if self.path == "-" and self._stdin is None and self.known is None:
             self._stdin = sys.stdin.buffer.read()
         try:
             columns, start = self.columns, 0
@@ -119,10 +120,10 @@ class Delimited:
 
     @cached_property
     def columns(self) -> Columns:
-        """Known from the encoder, else found from the first rows."""
-        if self.encoder is not None:
-            numeric = {*self.encoder.numeric, *([] if self.encoder.is_text_target else [self.encoder.target])}
-            return Columns(numeric, self.encoder.gap_words)
+        """As they are known, else found from the first rows."""
+        if self.known is not None:
+            numeric = {*self.known.numeric, *([] if self.known.is_text_target else [self.known.target])}
+            return Columns(numeric, self.known.gap_words)
         sample, count, ended = [], 0, True
         for batch in self._batches():
             sample.append(batch.slice(0, SAMPLE_ROWS - count))

@@ -10,10 +10,11 @@ import numpy as np
 
 from .._base.extras import extra
 from .._data.keys import mix
+from .._data.tables import SAMPLE_ROWS
 from .arff import read_arff
 from .delimited import Delimited, Format
-from .encoder import SAMPLE_ROWS, TableEncoder
 from .errors import TableError
+from .file_columns import FileColumns
 from .frames import Frame
 from .npz import read_npz
 from .parquet import parquet_file, parquet_frames
@@ -44,7 +45,7 @@ class TableFile:
         "-" is CSV on standard input.
     target : str, optional
         A column of classes, in which words like "None" and "NA" are classes too.
-    encoder : TableEncoder, optional
+    known : FileColumns, optional
         What the columns are is known from it: nothing has to be looked at first, and standard input is streamed.
     task : str, optional
         What the target is asked for.
@@ -58,23 +59,23 @@ class TableFile:
         written: Format | None = None,
         *,
         target: str | None = None,
-        encoder: TableEncoder | None = None,
+        known: FileColumns | None = None,
         task: str | None = None,
         skip: int = 0,
     ) -> None:
         self.path, self.name = path, "standard input" if path == "-" else path
         self.kind, self.compressed = "csv", False
         self._pandas = extra("pandas", "table", "Reading tables")
-        self._csv = Delimited(path, written or Format(), target=target, task=task, encoder=encoder, skip=skip)
+        self._csv = Delimited(path, written or Format(), target=target, task=task, known=known, skip=skip)
         if path == "-":
             return
         suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-        known = [KINDS[suffix] for suffix in suffixes if suffix in KINDS]
-        if not known:
+        kinds = [KINDS[suffix] for suffix in suffixes if suffix in KINDS]
+        if not kinds:
             raise ValueError(f"{path!r} is not a table this reads: use a file that ends in {', '.join(sorted(KINDS))}.")
         if not Path(path).is_file():
             raise FileNotFoundError(f"There is no file {path!r}.")
-        self.kind, self.compressed = known[-1], suffixes[-1] in COMPRESSED
+        self.kind, self.compressed = kinds[-1], suffixes[-1] in COMPRESSED
 
     def size(self) -> int:
         """About how many bytes the rows would take in memory."""
@@ -124,9 +125,9 @@ class TableFile:
 
 
 class Part(NamedTuple):
-    """Encoded rows, their targets and their numbers in the file, from 1 on."""
+    """Rows to predict from, their targets and their numbers in the file, from 1 on."""
 
-    X: np.ndarray
+    X: Frame
     y: np.ndarray
     rows: np.ndarray
 
@@ -139,25 +140,25 @@ class Counted:
         self.missing: np.ndarray | None = None
 
 
-def encoded(
-    table: TableFile, encoder: TableEncoder, share: float, keep: str, counted: Counted | None = None
+def parts_of(
+    table: TableFile, columns: FileColumns, share: float, keep: str, counted: Counted | None = None
 ) -> Iterator[Part]:
     """Every piece of the table: `keep` says whether of the rows to "train" on, of those to "test" on, or "all"."""
     start = 0
     for piece in table.pieces():
         out = held_out(start, len(piece), share)
-        if encoder.target not in piece.columns:
-            raise ValueError(f"{table.name} lacks the column {encoder.target!r}, the target of the model.")
-        known = piece[encoder.target].notna().to_numpy()
+        if columns.target not in piece.columns:
+            raise ValueError(f"{table.name} lacks the column {columns.target!r}, the target of the model.")
+        known = piece[columns.target].notna().to_numpy()
         chosen = known & {"train": ~out, "test": out, "all": np.ones_like(out)}[keep]
         part = piece[chosen]
         if counted is not None:
             counted.rows += len(piece)
             counted.without_target += int((~known).sum())
-            gaps = piece[known].reindex(columns=encoder.columns).isna().sum().to_numpy()
+            gaps = piece[known].reindex(columns=columns.columns).isna().sum().to_numpy()
             counted.missing = gaps if counted.missing is None else counted.missing + gaps
         if len(part):
-            yield Part(encoder.transform(part), encoder.targets(part), start + 1 + np.flatnonzero(chosen))
+            yield Part(columns.transform(part), columns.targets(part), start + 1 + np.flatnonzero(chosen))
         start += len(piece)
 
 

@@ -3,8 +3,9 @@
 import re
 
 from .._base.sentences import listed, shortened
-from .encoder import TableEncoder
-from .frames import Column, Frame, date_format, is_numeric, is_whole
+from .._data.dates import date_format
+from .file_columns import FileColumns
+from .frames import Column, Frame, is_numeric, is_whole
 
 FEW_ROWS = 30
 """With fewer, scores are mostly chance."""
@@ -15,25 +16,25 @@ SPARSE = 2
 ID_NAME = re.compile(r"(?i:(^|[\W_])(id|key|uuid|guid|index|rownames?|row|nr|no|number)($|[\W_]))|[a-z]I[dD]$")
 
 
-def remarks(encoder: TableEncoder, sample: Frame) -> list[str]:
-    """Of the rows that the encoder was fitted on."""
-    sample = sample[sample[encoder.target].notna()]
+def remarks(columns: FileColumns, sample: Frame) -> list[str]:
+    """Of rows as the estimator will learn from."""
+    sample = sample[sample[columns.target].notna()]
     found = []
-    empty = [name for name, gaps in zip(encoder.columns, encoder.missing, strict=True) if gaps == len(sample)]
+    empty = [name for name, gaps in zip(columns.columns, columns.missing, strict=True) if gaps == len(sample)]
     if empty:
         found.append(f"{_columns(empty)} no value in any row: nothing is learnt from {_it(empty)}.")
-    there = [name for name in encoder.columns if name not in empty]
+    there = [name for name in columns.columns if name not in empty]
     same = [name for name in there if len(sample) > 1 and sample[name].nunique(dropna=False) == 1]
     if same:
         found.append(f"{_columns(same)} the same value in every row: nothing is learnt from {_it(same)}.")
-    ids = [name for name in encoder.columns if is_id(sample[name])]
+    ids = [name for name in columns.columns if is_id(sample[name])]
     if ids:
         found.append(
             f"{_columns(ids)} another value in every row, as numbers of rows and keys do: leave {_it(ids)} out with "
             f"--exclude {shortened(','.join(ids))} if {_it(ids, subject=True)} nothing."
         )
-    if encoder.task == "classification":
-        counts = sample[encoder.target].value_counts()
+    if columns.task == "classification":
+        counts = sample[columns.target].value_counts()
         if single := [str(value) for value in counts.index[counts == 1]]:
             which = f"Class {shortened(single[0])} has" if len(single) == 1 else f"The classes {listed(single)} have"
             found.append(f"{which} a single row to learn from, and none to be tested on.")
@@ -53,7 +54,9 @@ def is_id(column: Column) -> bool:
     if column.dtype.kind in "Mmb":
         return False
     words = values.astype(str)
-    return not words.str.contains(r"\s").any() and words.str.contains(r"\d").all() and not date_format(column)[0]
+    return (
+        not words.str.contains(r"\s").any() and words.str.contains(r"\d").all() and date_format(words.tolist()) is None
+    )
 
 
 def _columns(names: list[str]) -> str:

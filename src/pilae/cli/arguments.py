@@ -88,7 +88,7 @@ COMMANDS = {
     "predict": (".use", "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
     "evaluate": (".use", "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
     "report": (".report", "report on a model", "model.pilae new.csv -o report.html", REPORT),
-    "export": (".use", "write the network for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
+    "export": (".use", "write the model for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
     "info": (".use", "say what a model file holds", "model.pilae", [ANY_MODEL]),
     "demo": (".report", "train on built-in data and write a report", "", DEMO),
 }

@@ -1,4 +1,4 @@
-"""What commands read and write: models, encoded rows and their scores, files that appear whole, words or JSON."""
+"""What commands read and write: models, rows and their scores, files that appear whole, words or JSON."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from .. import save
 from .._base.files import whole_file
 from .._tables.delimited import Format
-from .._tables.encoder import TableEncoder
+from .._tables.file_columns import FileColumns
 from .._tables.files import Part, TableFile
 
 
@@ -56,13 +56,13 @@ def default_output(table: str) -> str:
     return f"{Path(table).name.split('.')[0] or 'model'}.pilae" if table != "-" else "model.pilae"
 
 
-def loaded(path: str) -> tuple[BaseEstimator, TableEncoder]:
-    """The model of a file, and what turns tables into its rows."""
+def loaded(path: str) -> tuple[BaseEstimator, FileColumns]:
+    """The model of a file, and what the columns of its table are."""
     content = save.load_all(path)
     if "table" not in content:
         raise ValueError(
-            f"{path!r} holds a model but no table encoder, so it does not know columns: use pilae.load in Python, or "
-            "fit it with `pilae fit`."
+            f"{path!r} holds a model but not what a file's columns are, its target among them: use pilae.load in "
+            "Python, or fit it with `pilae fit`."
         )
     return content["model"], content["table"]
 
@@ -73,14 +73,19 @@ def joined(parts: Iterable[Part], *, most_bytes: float = math.inf, enough_rows: 
     rows = size = 0
     for part in parts:
         collected.append(part)
-        rows, size = rows + len(part.X), size + part.X.nbytes
+        rows, size = rows + len(part.X), size + int(part.X.memory_usage(index=False).sum())
         if size > most_bytes:
             return None
         if rows >= enough_rows:
             break
     if not collected:
         raise ValueError("The table has no row with a target, those held out aside.")
-    return collected[0] if len(collected) == 1 else Part(*map(np.concatenate, zip(*collected, strict=True)))
+    if len(collected) == 1:
+        return collected[0]
+    import pandas as pd
+
+    frames, targets, numbers = zip(*collected, strict=True)
+    return Part(pd.concat(frames, ignore_index=True), np.concatenate(targets), np.concatenate(numbers))
 
 
 # ---------------------------------------------------------------------------------------------------- writing

@@ -9,22 +9,23 @@ from .. import save
 from .._base.progress import Progress
 from .._base.sentences import listed
 from .._data.sources import scan_blocks
+from .._data.tables import SAMPLE_ROWS
 from .._estimators.classifier import PILAEClassifier
 from .._estimators.regressor import PILAERegressor
 from .._estimators.shln import SHLN
-from .._tables.encoder import SAMPLE_ROWS, TableEncoder
-from .._tables.files import Counted, Part, TableFile, encoded, held_out
+from .._tables.file_columns import FileColumns
+from .._tables.files import Counted, Part, TableFile, held_out, parts_of
 from .._tables.frames import Frame
 from .._tables.remarks import remarks
 from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
 from .measures import SCORES, scored
-from .report import REPORT_ROWS, check_report, raw_rows, write_report
+from .report import REPORT_ROWS, check_report, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
 """Larger files are streamed: read in every pass, never held whole."""
 
 MOST_BYTES = 8 * IN_MEMORY_BYTES
-"""Numbers that are held at once: a small file that unpacks to more is streamed too."""
+"""Rows that are held at once: a small file that unpacks to more is streamed too."""
 
 Model = PILAEClassifier | PILAERegressor
 
@@ -41,63 +42,62 @@ def fit(options: Namespace) -> None:
         check_report(options.report, options.table)
     progress, start = Progress(not options.quiet), time.perf_counter()
     table = opened(options, target=options.target, task=options.task)
-    encoder, said = _encoder(table, options)
-    model, counted = _trained(table, encoder, options, progress)
+    columns, said = _file_columns(table, options)
+    model, counted = _trained(table, columns, options, progress)
     progress.stage("scoring held-out rows")
-    test = scored(model, encoder.task, _held_out(table, encoder, options))
+    test = scored(model, columns.task, _held_out(table, columns, options))
     refitted = not options.no_refit and bool(test["rows"])
-    final = _with_held_out(model, table, encoder, options) if refitted else model
+    final = _with_held_out(model, table, columns, options) if refitted else model
     seconds = time.perf_counter() - start
     with bytes_to(options.output) as path:
-        save.save(final, path, statistics=options.statistics, extra={"table": encoder})
+        save.save(final, path, statistics=options.statistics, extra={"table": columns})
     if options.report:
         progress.stage("writing the report")
-        part = joined(_held_out(table, encoder, options), enough_rows=REPORT_ROWS) if test["rows"] else None
+        part = joined(_held_out(table, columns, options), enough_rows=REPORT_ROWS) if test["rows"] else None
         rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
         about = {"file": table.name, "rows": rows, "missing": counted.missing}
         if part is not None:
-            about |= {"frame": raw_rows(table, encoder, part.rows), "whole": test}
-        write_report(model, encoder, part, options.report, about, _code(options, table))
+            about["whole"] = test
+        write_report(model, columns, part, options.report, about, _code(options, table))
     progress.close()
     result = {
         "model": options.output,
-        "task": encoder.task,
+        "task": columns.task,
         "rows": model.fit_stats_["rows"],
-        "columns": len(encoder.columns),
+        "columns": len(columns.columns),
         "leave_one_out": model.loo_score_,
         "held_out": test["score"],
         "held_out_rows": test["rows"],
         "refitted_on_all_rows": refitted,
         "rows_without_target": counted.without_target,
-        "score": SCORES[encoder.task],
+        "score": SCORES[columns.task],
         "seconds": seconds,
         "remarks": said,
     }
     remark(said)
-    tell(options, result, _lines(result, options, encoder, model), options.output)
+    tell(options, result, _lines(result, options, columns, model), options.output)
 
 
-def _held_out(table: TableFile, encoder: TableEncoder, options: Namespace) -> Iterable[Part]:
-    return encoded(table, encoder, options.holdout, "test") if options.holdout else ()
+def _held_out(table: TableFile, columns: FileColumns, options: Namespace) -> Iterable[Part]:
+    return parts_of(table, columns, options.holdout, "test") if options.holdout else ()
 
 
-def _with_held_out(model: Model, table: TableFile, encoder: TableEncoder, options: Namespace) -> Model:
+def _with_held_out(model: Model, table: TableFile, columns: FileColumns, options: Namespace) -> Model:
     """The model with the held-out rows in its output layer, which is then the one of a fit to all rows."""
     model = copy.copy(model)
-    for part in _held_out(table, encoder, options):
+    for part in _held_out(table, columns, options):
         model.partial_fit(part.X, part.y)
     return model
 
 
-def _encoder(table: TableFile, options: Namespace) -> tuple[TableEncoder, list[str]]:
-    """What the columns mean, from the first rows of the table, and what is to be said about them."""
+def _file_columns(table: TableFile, options: Namespace) -> tuple[FileColumns, list[str]]:
+    """What the columns are, from the first rows of the table, and what is to be said about them."""
     sample = table.sample()
     rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
-    sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows teach the encoder nothing either
-    columns = _columns(sample, options)
-    encoder = TableEncoder.fitted(sample, options.target, options.task, columns, rows)
-    encoder.gap_words = {name: words for name, words in table.gap_words.items() if name in set(encoder.numeric)}
-    return encoder, [*table.remarks, *remarks(encoder, sample)]
+    sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows are not looked at
+    columns = FileColumns.found(sample, options.target, options.task, _columns(sample, options), rows)
+    columns.gap_words = {name: words for name, words in table.gap_words.items() if name in set(columns.numeric)}
+    return columns, [*table.remarks, *remarks(columns, sample)]
 
 
 def _columns(sample: Frame, options: Namespace) -> list[str] | None:
@@ -116,26 +116,28 @@ def _columns(sample: Frame, options: Namespace) -> list[str] | None:
     return left
 
 
-def _trained(table: TableFile, encoder: TableEncoder, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
+def _trained(table: TableFile, columns: FileColumns, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
-    shape = {"depth": 0, "input_scaling": "standard", "head": SHLN()} if options.fast else {}
-    model = ESTIMATORS[encoder.task](random_state=options.seed, verbose=not options.quiet, **shape)
+    shape: dict = {"depth": 0, "input_scaling": "standard", "head": SHLN()} if options.fast else {}
+    if columns.dtype != "float64":
+        shape["dtype"] = columns.dtype
+    model = ESTIMATORS[columns.task](random_state=options.seed, verbose=not options.quiet, **shape)
     counted = Counted()
     train = None
     if table.size() <= IN_MEMORY_BYTES:
-        progress.stage("reading and encoding the table")
-        train = joined(encoded(table, encoder, options.holdout, "train", counted), most_bytes=MOST_BYTES)
+        progress.stage("reading the table")
+        train = joined(parts_of(table, columns, options.holdout, "train", counted), most_bytes=MOST_BYTES)
     progress.close()
     if train is not None:
         return model.fit(train.X, train.y), counted
-    stream = scan_blocks(lambda: (part[:2] for part in encoded(table, encoder, options.holdout, "train")))
+    stream = scan_blocks(lambda: (part[:2] for part in parts_of(table, columns, options.holdout, "train")))
     return model.fit(stream), Counted()
 
 
-def _lines(result: dict, options: Namespace, encoder: TableEncoder, model: Model) -> list[str]:
+def _lines(result: dict, options: Namespace, columns: FileColumns, model: Model) -> list[str]:
     score, held_out, size = result["score"], result["held_out"], f"{result['rows']:,} rows, {result['columns']} columns"
-    first = f"{encoder.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
-    if encoder.whole_target and options.task is None:
+    first = f"{columns.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
+    if columns.whole_target and options.task is None:
         first += f" ({len(model.classes_)} whole numbers taken as classes; --task regression to predict numbers)"
     lines = [first, f"leave-one-out {score:<9}{model.loo_score_:.4f}"]
     if held_out is not None:
@@ -154,6 +156,6 @@ def _code(options: Namespace, table: TableFile) -> str:
     return f"""import pandas as pd
 import pilae
 
-model = pilae.load({options.output!r})  # a scikit-learn pipeline: "table" encodes columns, "model" is the network
+model = pilae.load({options.output!r})  # a scikit-learn pipeline: "table" finds the columns, "model" learns from them
 table = {rows}
 model.predict(table)"""

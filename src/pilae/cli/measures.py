@@ -31,7 +31,10 @@ def _score(task: str, y: np.ndarray, predicted: np.ndarray) -> float | None:
 def measured(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
     """How many rows there are, the score on them, and other measures by name; None where one has no meaning."""
     classes = task == "classification"
-    answers = [(part.y, model.predict(part.X), model.predict_proba(part.X) if classes else part.y) for part in parts]
+    answers = []
+    for part in parts:
+        X = model.fitted_.columns.coded_rows(part.X)
+        answers.append((part.y, model.predict(X), model.predict_proba(X) if classes else part.y))
     if not answers:
         return {"rows": 0, "score": None, "measures": {}}
     y, predicted, chances = map(np.concatenate, zip(*answers, strict=True))

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base.extras import extra
 from .._estimators.classifier import PILAEClassifier
-from .._tables.encoder import TableEncoder
-from .._tables.files import Counted, Part, TableFile, encoded
+from .._tables.file_columns import FileColumns
+from .._tables.files import Counted, Part, parts_of
 from ..report import check_ending, make_report
 from .files import check_output, joined, loaded, opened, remark, tell
 from .measures import scored
@@ -34,20 +33,19 @@ def check_report(path: str, read: str | None = None, *, to_stdout: bool = False)
 def report(options: Namespace) -> None:
     """Report on a model, and on how good it is on the rows of a table."""
     check_report(options.output, options.table, to_stdout=True)
-    model, encoder = loaded(options.model)
+    model, columns = loaded(options.model)
     part, about, counted = None, None, Counted()
     if options.table is not None:
-        table = opened(options, target=encoder.target, encoder=encoder)
-        part, whole = first_rows(model, encoder, encoded(table, encoder, 0.0, "all", counted))
-        about = {"file": table.name, "rows": counted.rows, "missing": counted.missing}
-        about |= {"frame": raw_rows(table, encoder, part.rows), "whole": whole}
+        table = opened(options, target=columns.target, known=columns)
+        part, whole = first_rows(model, columns, parts_of(table, columns, 0.0, "all", counted))
+        about = {"file": table.name, "rows": counted.rows, "missing": counted.missing, "whole": whole}
         remark(table.remarks)
     code = f"import pilae\n\nmodel = pilae.load({options.model!r})"
-    write_report(model, encoder, part, options.output, about, code)
+    write_report(model, columns, part, options.output, about, code)
     tell(options, {"report": options.output}, [f"written: {options.output}"], options.output)
 
 
-def first_rows(model: BaseEstimator, encoder: TableEncoder, parts: Iterable[Part]) -> tuple[Part, dict[str, Any]]:
+def first_rows(model: BaseEstimator, columns: FileColumns, parts: Iterable[Part]) -> tuple[Part, dict[str, Any]]:
     """As many rows as a report needs, and how good the model is on all of them: the numbers of `pilae evaluate`."""
     kept: list[Part] = []
 
@@ -57,48 +55,36 @@ def first_rows(model: BaseEstimator, encoder: TableEncoder, parts: Iterable[Part
                 kept.append(part)
             yield part
 
-    whole = scored(model, encoder.task, keeping())
+    whole = scored(model, columns.task, keeping())
     part = joined(kept)
     assert part is not None  # no bound on bytes
     return part, whole
 
 
-def raw_rows(table: TableFile, encoder: TableEncoder, numbers: np.ndarray) -> Any:
-    """The rows of a file with these numbers as they stand there; None for standard input, which is read once."""
-    if table.path == "-":
-        return None
-    import pandas as pd
-
-    pieces, start = [], 0
-    for piece in table.pieces():
-        within = numbers[(numbers > start) & (numbers <= start + len(piece))]
-        pieces.append(piece[encoder.columns].iloc[within - start - 1])
-        start += len(piece)
-        if start >= numbers[-1]:
-            break
-    return pd.concat(pieces, ignore_index=True)
-
-
 def write_report(
-    model: BaseEstimator, encoder: TableEncoder, part: Part | None, output: str, about: dict[str, Any] | None, code: str
+    model: BaseEstimator,
+    columns: FileColumns,
+    part: Part | None,
+    output: str,
+    about: dict[str, Any] | None,
+    code: str,
 ) -> None:
-    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps; and of the
-    part its rows as they stand there (`frame`) and how good the model is on all test rows (`whole`)."""
-    title, table = encoder.target, None
+    """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps; and how
+    good the model is on all test rows (`whole`), of which the part has the first."""
+    title, table = columns.target, None
     if about is not None:
-        missing = encoder.missing if about["missing"] is None else about["missing"].tolist()
-        named = zip(encoder.columns, encoder.kinds(), missing, strict=True)
-        columns = [{"name": name, "kind": kind, "missing": gaps} for name, kind, gaps in named]
+        missing = columns.missing if about["missing"] is None else about["missing"].tolist()
+        own, keys = model.fitted_.columns, ("name", "kind", "width", "missing")
+        each_column = zip(columns.columns, own.became(), own.widths().tolist(), missing, strict=True)
+        became = [dict(zip(keys, each, strict=True)) for each in each_column]
         if about["missing"] is not None:
-            trained = zip(columns, encoder.missing, strict=True)
-            columns = [each | {"missing_where_trained": gaps} for each, gaps in trained]
-        table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": columns}
+            trained = zip(became, columns.missing, strict=True)
+            became = [each | {"missing_where_trained": gaps} for each, gaps in trained]
+        table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": became}
         title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
-    frame, whole = (None if about is None else about.get(key) for key in ("frame", "whole"))
-    encode = None if frame is None else encoder.transform
-    shown = {"table": table, "numbers": numbers, "frame": frame, "encode": encode, "whole": whole}
-    page = make_report(model, X, y, title=title, code=code, **shown)
+    whole = None if about is None else about.get("whole")
+    page = make_report(model, X, y, title=title, code=code, table=table, numbers=numbers, whole=whole)
     if output == "-":
         sys.stdout.write(page.to_html())
     else:

@@ -2,30 +2,30 @@
 
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import save
-from .._tables.encoder import TableEncoder
-from .._tables.files import Counted, encoded
+from .._tables.files import Counted, parts_of
 from .._tables.frames import Column, Frame, is_whole
 from .files import bytes_to, check_output, loaded, names_of, opened, remark, tell, text_to
 
 
 def predict(options: Namespace) -> None:
     """The predictions of a table's rows, as CSV."""
-    model, encoder = loaded(options.model)
-    _check_predict(options, encoder.task)
+    model, columns = loaded(options.model)
+    _check_predict(options, columns.task)
     import pandas as pd
 
     rows, far, ids = 0, 0, names_of(options.id)
-    table = opened(options, encoder=encoder)
+    table = opened(options, known=columns)
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
-            beside = _ids(piece, ids, encoder.target, table.name)
-            X = encoder.transform(piece)
-            predictions, away = _predictions(model, encoder, X, options), _far(model, X)
+            beside = _ids(piece, ids, columns.target, table.name)
+            X = model.fitted_.columns.coded_rows(columns.transform(piece))
+            predictions, away = _predictions(model, columns.target, X, options), _far(model, X, len(piece))
             predictions |= {"far": away} if options.far else {}
             pd.DataFrame(beside | predictions).to_csv(file, index=False, header=not rows)
             rows, far = rows + len(piece), far + int(away.sum())
@@ -66,18 +66,16 @@ def _ids(piece: Frame, names: list[str], target: str, where: str) -> dict[str, C
     return {name: column.astype("Int64") if is_whole(column.dropna()) else column for name, column in columns.items()}
 
 
-def _far(model: BaseEstimator, X: np.ndarray) -> np.ndarray:
+def _far(model: BaseEstimator, X: Any, rows: int) -> np.ndarray:
     """Whether each row lies far outside; of a model that does not know its range none does."""
-    return np.zeros(len(X), bool) if model.fitted_.bounds is None else model.is_far(X)
+    return np.zeros(rows, bool) if model.fitted_.bounds is None else model.is_far(X)
 
 
-def _predictions(
-    model: BaseEstimator, encoder: TableEncoder, X: np.ndarray, options: Namespace
-) -> dict[str, np.ndarray]:
+def _predictions(model: BaseEstimator, target: str, X: Any, options: Namespace) -> dict[str, np.ndarray]:
     """Columns of predictions, by name."""
-    columns = {encoder.target: model.predict(X)}
+    columns = {target: model.predict(X)}
     if options.proba:
-        names = [f"{encoder.target}={label}" for label in model.classes_.tolist()]
+        names = [f"{target}={label}" for label in model.classes_.tolist()]
         columns |= dict(zip(names, model.predict_proba(X).T, strict=True))
     if options.interval is not None:
         columns |= dict(zip(("lower", "upper"), model.predict_interval(X, options.interval).T, strict=True))
@@ -88,13 +86,13 @@ def evaluate(options: Namespace) -> None:
     """The score on a table with targets."""
     from .measures import SCORES, measured  # scikit-learn's measures take a while, and `predict` needs none
 
-    (model, encoder), counted = loaded(options.model), Counted()
-    table = opened(options, target=encoder.target, encoder=encoder)
-    result = measured(model, encoder.task, encoded(table, encoder, 0.0, "all", counted))
+    (model, columns), counted = loaded(options.model), Counted()
+    table = opened(options, target=columns.target, known=columns)
+    result = measured(model, columns.task, parts_of(table, columns, 0.0, "all", counted))
     if not result["rows"]:
         raise ValueError(f"{table.name} has no row with a target.")
     remark(table.remarks)
-    name = SCORES[encoder.task]
+    name = SCORES[columns.task]
     line = f"{name} {_number(result['score'])} on {result['rows']:,} rows"
     if counted.without_target:
         line += f" ({counted.without_target:,} rows without a target left out)"
@@ -107,29 +105,29 @@ def _number(value: float | None) -> str:
 
 
 def export(options: Namespace) -> None:
-    """The network as an ONNX file."""
-    from ..export import to_onnx
+    """The model as an ONNX file, from raw columns to the answer where they are known."""
+    from ..export import onnx_inputs, to_onnx
 
     check_output(options.onnx, options.model)
     content = save.load_all(options.model)
     with bytes_to(options.onnx) as path:
-        to_onnx(content["model"], path, "float32" if options.float32 else "float64")
-    lines = [f"written: {options.onnx}"]
-    if "table" in content:
-        lines.append(
-            "It covers the numeric network: the table encoder in front of it is not in the file, and rows must be "
-            "encoded before (see the documentation on deployment)."
-        )
-    tell(options, {"onnx": options.onnx, "covers": "numeric network"}, lines, options.onnx)
+        to_onnx(content["model"], path, "float32" if options.float32 else "float64", by_column="table" in content)
+    inputs = {each.name: each.words for each in onnx_inputs(content["model"])} if "table" in content else {"X": "float"}
+    lines = [f"written: {options.onnx}", *(f"  {name}: {words}" for name, words in inputs.items())]
+    tell(options, {"onnx": options.onnx, "inputs": inputs}, lines, options.onnx)
 
 
 def info(options: Namespace) -> None:
     """What a model file holds."""
     result, content = save.read_header(options.model), save.load_all(options.model)
-    model, encoder = content["model"], content.get("table")
+    model, columns = content["model"], content.get("table")
     result["network"] = [int(model.n_features_in_), *(layer.width for layer in getattr(model, "layers_", []))]
     result["head_width"] = getattr(model, "head_width_", None)
     result["leave_one_out"] = getattr(model, "loo_score_", None)
-    if encoder is not None:
-        result |= {"target": encoder.target, "task": encoder.task, "columns": encoder.columns}
-    tell(options, result, [f"{name:<15}{value}" for name, value in result.items()])
+    lines = [f"{name:<15}{value}" for name, value in result.items()]
+    if columns is not None:
+        became = dict(zip(columns.columns, model.fitted_.columns.became(), strict=True))
+        result |= {"target": columns.target, "task": columns.task, "columns": became}
+        lines += [f"{'target':<15}{columns.target}", f"{'task':<15}{columns.task}", "columns"]
+        lines += [f"  {name}: {words}" for name, words in became.items()]
+    tell(options, result, lines)

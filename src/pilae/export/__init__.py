@@ -1,8 +1,8 @@
-"""The numeric network as an ONNX graph: a file of its own, or a part of a scikit-learn pipeline through skl2onnx.
+"""Models as ONNX graphs: a file of its own, or a part of a scikit-learn pipeline through skl2onnx.
 
-Rows go in and results come out in float32. Between them the graph computes in float64: encoders are pseudoinverses with
-large weights of either sign, and each layer magnifies what was rounded below it. Where speed matters more, the first
-product, mostly the largest by far, is in float32.
+Rows, or the columns of a table, go in, and results come out in float32. Between them the graph computes in float64:
+encoders are pseudoinverses with large weights of either sign, and each layer magnifies what was rounded below it. Where
+speed matters more, the first product, mostly the largest by far, is in float32.
 """
 
 import os
@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.extras import extra
 from .._base.files import whole_file
+from .._data.tables import Table
 from .graph import FLOAT32, Graph, Output
 from .networks import classified, regressed, transformed
+from .tables import ML, Input, inputs_of, rows_of
 
-OPSET = 18
+OPSET, ML_OPSET = 18, 3
 
 Builder = Callable[[Graph, Any, str], list[Output]]
 BUILDERS: dict[str, Builder] = {"classifier": classified, "regressor": regressed, "transformer": transformed}
@@ -37,8 +39,8 @@ class OnnxMixin:
             OnnxMixin._kinds[cls] = onnx
 
     def to_onnx(self, path: str | os.PathLike, *, dtype: str = "float64") -> None:
-        """Write the fitted network as an ONNX file: float32 rows "X" in; "label" and "probabilities" out for classes,
-        "prediction" for numbers, "features" for transformers.
+        """Write the fitted model as an ONNX file: float32 rows "X" in, or of a table of mixed columns an input for each
+        (see Notes); "label" and "probabilities" out for classes, "prediction" for numbers, "features" for transformers.
 
         Parameters
         ----------
@@ -55,34 +57,43 @@ class OnnxMixin:
 
         Labels are numbers or text, as ONNX wants them: truth values become 0 and 1.
 
-        It covers the numeric network: what stands before it (a scaler, a table encoder) is not in the file. For
-        pipelines of scikit-learn's own transformers call `pilae.export.register()` and convert with skl2onnx.
+        A model that was fitted on a DataFrame of mixed columns takes one input of shape (rows, 1) for each column, by
+        its name: float32 for numbers and for durations in seconds (NaN is a gap); text for categories and truth values
+        ("" is a gap); int64 for dates, seconds since 1970 in universal time (the smallest int64, NumPy's NaT, is a
+        gap). Columns without a value have none. Gaps and unknown categories are taken as by the model itself. Free
+        text is refused: hashes of its pieces are not among the operators of ONNX.
+
+        Only pilae's own model is in the file. For pipelines of scikit-learn's transformers call
+        `pilae.export.register()` and convert with skl2onnx.
         """
         check_is_fitted(self)
         to_onnx(self, path, dtype)
 
 
-def onnx_model(model: Any, dtype: str = "float64") -> Any:
-    """The model as an ONNX ModelProto with input "X" and outputs "label" and "probabilities", "prediction" or
-    "features"."""
+def onnx_model(model: Any, dtype: str = "float64", *, by_column: bool = False) -> Any:
+    """The model as an ONNX ModelProto with outputs "label" and "probabilities", "prediction" or "features", and input
+    "X"; or an input for each column, by its name, which is the only way for tables of mixed columns."""
     onnx = extra("onnx", "onnx", "ONNX export")
     helper = onnx.helper
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
-    graph = Graph(dtype)
     build = BUILDERS[next(OnnxMixin._kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin._kinds)]
     model = model._settled()
-    outputs = build(graph, model, "X")
+    inputs = onnx_inputs(model) if by_column or _table(model) is not None else None
+    graph = Graph(dtype, taken={each.name for each in inputs or ()})
+    outputs = build(graph, model, "X" if inputs is None else rows_of(graph, _table(model), inputs))
     graph.nodes += [("Identity", [value], name, {}) for name, value, _, _ in outputs]
     made = helper.make_model(
         helper.make_graph(
             [helper.make_node(kind, names, [out], f"node_{out}", **more) for kind, names, out, more in graph.nodes],
             "pilae",
-            [helper.make_tensor_value_info("X", FLOAT32, [None, int(model.n_features_in_)])],
+            [helper.make_tensor_value_info("X", FLOAT32, [None, int(model.n_features_in_)])]
+            if inputs is None
+            else [helper.make_tensor_value_info(each.name, each.dtype, [None, 1]) for each in inputs],
             [helper.make_tensor_value_info(name, kind, [None, *columns]) for name, _, kind, columns in outputs],
             [onnx.numpy_helper.from_array(array, name) for name, array in graph.constants.items()],
         ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(ML, ML_OPSET)],
         producer_name="pilae",
     )
     made.ir_version = min(made.ir_version, 10)  # what runtimes of the last two years read
@@ -90,9 +101,20 @@ def onnx_model(model: Any, dtype: str = "float64") -> Any:
     return made
 
 
-def to_onnx(model: OnnxMixin, path: str | os.PathLike, dtype: str = "float64") -> None:
+def _table(model: Any) -> Table | None:
+    """What makes numbers of the columns of its rows, where these are a table of mixed columns."""
+    fitted = getattr(model, "fitted_", None)
+    return getattr(getattr(fitted, "columns", None), "table", None)
+
+
+def onnx_inputs(model: Any) -> list[Input]:
+    """The inputs of its graph, one for each column."""
+    return inputs_of(model.fitted_.columns)
+
+
+def to_onnx(model: OnnxMixin, path: str | os.PathLike, dtype: str = "float64", *, by_column: bool = False) -> None:
     """Write the model as an ONNX file, whole or not at all."""
-    made = onnx_model(model, dtype)
+    made = onnx_model(model, dtype, by_column=by_column)
     with whole_file(Path(path)) as file:
         file.write(made.SerializeToString())
 
@@ -123,6 +145,11 @@ def _transformer_shape(operator) -> None:
 def _convert(build: Builder, scope, operator, container) -> None:
     from onnx import numpy_helper
 
+    if _table(operator.raw_operator) is not None:
+        raise ValueError(
+            "This model was fitted on a table whose columns are not all numbers, and a pipeline gives it one matrix: "
+            "export the model itself (to_onnx), which takes the columns."
+        )
     graph = Graph("float64", scope.get_unique_variable_name)
     results = build(graph, operator.raw_operator, operator.inputs[0].full_name)
     for name, array in graph.constants.items():

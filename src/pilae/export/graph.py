@@ -1,6 +1,6 @@
 """Nodes and constants of an ONNX graph that is being made: one of its own, or a part of skl2onnx's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -24,14 +24,22 @@ class Output(NamedTuple):
 class Graph:
     """Nodes and constants of a graph that is being made. Values are known by their names."""
 
-    def __init__(self, first: str, unique: Callable[[str], str] | None = None) -> None:
+    def __init__(self, first: str, unique: Callable[[str], str] | None = None, taken: Collection[str] = ()) -> None:
         self.first = first
         """What the next product is computed in."""
-        self.unique = unique or (lambda kind: f"{kind}_{len(self.nodes) + len(self.constants)}")
+        self.taken = taken
+        """Names of inputs."""
+        self.unique = unique or self._unique
         """From what a value is to a name that nothing else has."""
         self.nodes: list[tuple[str, list[str], str, dict]] = []
         """(kind, inputs, output, attributes) of each."""
         self.constants: dict[str, np.ndarray] = {}
+
+    def _unique(self, kind: str) -> str:
+        name = f"{kind}_{len(self.nodes) + len(self.constants)}"
+        while name in self.taken:
+            name += "_"
+        return name
 
     def op(self, kind: str, *inputs: Array, **attributes) -> str:
         """One operation, and the name of its result. Inputs are names, or numbers: float64 constants."""

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from .._arrays import solve_triangular, to_numpy
+from .._data.categories import Categories
 from .._data.columns import Columns
 from .._engine.calibration import Calibration
 from .._engine.curve import Curve
@@ -62,11 +63,6 @@ def _scaled(graph: Graph, scaling: Scaling | None, x: str) -> str:
 
 def _taken_in(graph: Graph, columns: Columns, x: str) -> str:
     """`Intake`: gaps filled and flagged, categories as columns of 0 and 1."""
-    if columns.table is not None:
-        raise ValueError(
-            "This model was fitted on a table whose columns are not all numbers, and an ONNX graph takes numbers: give "
-            "categories as codes (categorical_features=[...]) and dates as numbers, and fit again."
-        )
     intake = columns.intake
     if intake is None:
         return x
@@ -77,11 +73,18 @@ def _taken_in(graph: Graph, columns: Columns, x: str) -> str:
     parts = [graph.op("Gather", filled, graph.integers(intake.numeric), axis=1)]
     for each in intake.categories:
         own = graph.op("Gather", x, graph.integers([each.column]), axis=1)
-        equal = graph.inside(graph.op("Equal", own, each.values[None, :]))
-        parts.append(graph.op("MatMul", equal, (each.numbers[:, None] == np.arange(each.width)) * 1.0))
+        parts.append(_of_categories(graph, each, graph.op("Equal", own, each.values[None, :])))
     if len(intake.flagged):
         parts.append(graph.op("Gather", graph.inside(missing), graph.integers(intake.flagged), axis=1))
     return graph.side_by_side(parts)
+
+
+def _of_categories(graph: Graph, categories: Categories, equal: str) -> str:
+    """The columns of 0 and 1 from which of the values a row has."""
+    equal, numbers, share = graph.inside(equal), categories.numbers[:, None], categories.share
+    if share is None:
+        return graph.op("MatMul", equal, (numbers == np.arange(categories.width)) * 1.0)
+    return graph.op("Add", graph.op("MatMul", equal, (numbers == 1) - share * (numbers >= 0)), share)
 
 
 def _features_of_rows(graph: Graph, model: Any, x: str) -> str:

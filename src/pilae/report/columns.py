@@ -1,14 +1,12 @@
 """What the columns that somebody gave do to the answers: what shuffling one costs, and how answers follow it.
 
-A table's columns become columns of numbers before the network sees them. Which come from which is found by trying: one
-row is encoded with several values of each column in turn, and what changes is that column's. Everything else is done on
-the numbers, so that a table is encoded once more and not for every shuffle.
+A table's columns become columns of numbers before the network sees them, and the table knows which come from which.
+Everything is done on the numbers, so that a table is read once more and not for every shuffle.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +16,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from .._arrays import Array, to_numpy
 from .._data.rows import Rows
+from .._data.tables import Table
 
 SHUFFLED_ROWS, SHUFFLES = 500, 5
 SHUFFLED_COLUMNS = 15
@@ -30,9 +29,6 @@ CURVE_ROWS, CURVE_POINTS, CURVE_CATEGORIES, CURVE_CLASSES = 200, 15, 8, 4
 
 FEW_VALUES = 6
 """Numbers of so few different values are drawn as categories."""
-
-TRIED_VALUES, TRIED_ROWS = 40, 8000
-"""Values of a column that are encoded to see where it goes, and of all columns together."""
 
 Frame = Any
 """A pandas DataFrame."""
@@ -62,26 +58,22 @@ def own_columns(model: BaseEstimator, X: np.ndarray) -> list[OwnColumn]:
     return columns
 
 
-def table_columns(frame: Frame, encode: Callable[[Frame], np.ndarray]) -> list[OwnColumn]:
-    """Columns of a table that `encode` makes numbers of, row by row."""
+def table_columns(frame: Frame, table: Table) -> list[OwnColumn]:
+    """Columns of a table of mixed columns."""
     import pandas as pd
 
-    tried = int(np.clip(TRIED_ROWS // max(1, frame.shape[1]), 3, TRIED_VALUES))
     drawn = [_places(_values(frame[name])) for name in frame]
-    different = [np.flatnonzero(~frame[name].duplicated().to_numpy()) for name in frame]
-    different = [rows[spread_rows(len(rows), tried)] for rows in different]
-    counts = [len(rows) + len(places) for rows, (_, places) in zip(different, drawn, strict=True)]
-    ends = np.cumsum([0, *counts])
+    ends = np.cumsum([0, *(len(places) for _, places in drawn)])
     taken = np.zeros((frame.shape[1], ends[-1]), int)  # the first row, but for one column at a time
-    for k, (rows, (_, places)) in enumerate(zip(different, drawn, strict=True)):
-        taken[k, ends[k] : ends[k + 1]] = np.concatenate([rows, places])
-    encoded = encode(pd.DataFrame({name: frame[name].array.take(taken[k]) for k, name in enumerate(frame)}))
+    for k, (_, places) in enumerate(drawn):
+        taken[k, ends[k] : ends[k + 1]] = places
+    numbers = table(pd.DataFrame({name: frame[name].array.take(taken[k]) for k, name in enumerate(frame)}))
     columns = []
     for k, (name, (numeric, places)) in enumerate(zip(frame, drawn, strict=True)):
-        own = encoded[ends[k] : ends[k + 1]]
-        at = np.flatnonzero(np.ptp(own, axis=0) != 0)
-        values = _values(frame[name])[places]
-        columns.append(OwnColumn(str(name), at, numeric, values, own[len(different[k]) :][:, at]))
+        at = np.flatnonzero(table.sources == k)
+        columns.append(
+            OwnColumn(str(name), at, numeric, _values(frame[name])[places], numbers[ends[k] : ends[k + 1]][:, at])
+        )
     return columns
 
 

@@ -204,14 +204,11 @@ class Report:
 
     def _became(self, columns: list[dict[str, Any]]) -> Table:
         """What each column of a file became."""
-        names, became = short_names([each["name"] for each in columns], LONGEST_NAME), self.summary.get("became")
-        head, keys = ["column", "kind", "missing values"], ["kind", "missing"]
+        names = short_names([each["name"] for each in columns], LONGEST_NAME)
+        head, keys = ["column", "kind", "columns for the network", "missing values"], ["kind", "width", "missing"]
         if all("missing_where_trained" in each for each in columns):
-            head, keys = ["column", "kind", "missing in the file", "where trained"], [*keys, "missing_where_trained"]
+            head, keys = [*head[:3], "missing in the file", "where trained"], [*keys, "missing_where_trained"]
         rows = [[names[each["name"]], *(each[key] for key in keys)] for each in columns]
-        if became is not None:
-            head = [*head, "numbers that vary"]
-            rows = [[*row, became.get(each["name"])] for row, each in zip(rows, columns, strict=True)]
         return table("What each column became.", head, rows, most=SHOWN_COLUMNS)
 
     def _network(self) -> Section:
@@ -381,12 +378,9 @@ def make_report(
         What to say on how to make the same model, instead of the estimator and its parameters.
     table : dict, optional
         The file that the rows come from: {"file": str, "rows": int, "target": str, "columns": [{"name": str, "kind":
-        str, "missing": int}, ...]}.
+        str, "width": int, "missing": int}, ...]}.
     numbers : array of int, optional
         Of each test row the number of its row in that file.
-    frame, encode : DataFrame and callable, optional
-        The test rows as they were before they became X = encode(frame): columns are then named, shuffled and shown as
-        they are there.
     whole : dict, optional
         {"rows": int, "score": float} of all test rows, where X holds the first of them only.
     """

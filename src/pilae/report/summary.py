@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,6 @@ def summarise(
     code: str | None = None,
     table: dict[str, Any] | None = None,
     numbers: Array | None = None,
-    frame: Any = None,
-    encode: Callable[[Any], np.ndarray] | None = None,
     whole: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is known about a model; with test rows X and targets y also how good it is.
@@ -76,13 +73,11 @@ def summarise(
         summary["table"] = table
     if X is not None:
         X = X.compute() if is_dask(X) else X
-        own = model.fitted_.columns.table
-        if encode is None and own is not None:  # the model makes numbers of the table itself
-            frame, encode = X if hasattr(X, "iloc") else X.to_pandas(), own
-            # pandas.NA is neither true nor false, not even equal to itself
-            odd = {name: column for name, column in frame.items() if hasattr(column.dtype, "na_value")}
-            frame = frame.assign(**{k: v.astype(object).where(v.notna(), None) for k, v in odd.items() if v.hasnans})
-        first = check_X(X, type(model).__name__, model.fitted_.columns)[0][:MOST_ROWS]
+        columns, frame = model.fitted_.columns, None
+        if columns.table is not None:
+            frame = _plain_frame(X)
+            X = columns.coded_rows(X)  # once
+        first = check_X(X, type(model).__name__, columns)[0][:MOST_ROWS]
         first = np.asarray(first.toarray() if scipy.sparse.issparse(first) else to_numpy(first), dtype=float)
         if image_shape is None and table is None:
             image_shape = _square(model, first)
@@ -93,26 +88,31 @@ def summarise(
             summary["test"] = tested(model, X, y, numbers, whole)
             pictures = (summary["reconstruction"] or {}).get("pictures")
             if image_shape is None and not pictures and first.shape[1] and len(y) > 1:  # pixels have no names
-                summary |= _columns(model, first, y[:MOST_ROWS], frame, encode)
+                summary |= _columns(model, first, y[:MOST_ROWS], frame)
                 _show_worst(summary, model, X, frame)
     summary["verdict"] = verdict(plain(summary))
     return plain(summary)
 
 
-def _columns(
-    model: BaseEstimator, X: np.ndarray, y: np.ndarray, frame: Any, encode: Callable[[Any], np.ndarray] | None
-) -> dict[str, Any]:
-    """Which columns matter, and how."""
+def _plain_frame(X: Any) -> Any:
+    """A table as one of pandas, without its NA, which is neither true nor false nor equal to itself."""
+    frame = X if hasattr(X, "iloc") else X.to_pandas()
+    odd = {name: column for name, column in frame.items() if hasattr(column.dtype, "na_value")}
+    return frame.assign(**{k: v.astype(object).where(v.notna(), None) for k, v in odd.items() if v.hasnans})
+
+
+def _columns(model: BaseEstimator, X: np.ndarray, y: np.ndarray, frame: Any) -> dict[str, Any]:
+    """Which columns matter, and how; `frame` are the rows as they came, where these are a table of mixed columns."""
     if not hasattr(model, "head_") or getattr(model, "multilabel_", False):
         return {}
-    given = own_columns(model, X) if encode is None else table_columns(frame.iloc[: len(X)], encode)
-    shares, own = getattr(model, "feature_importances_", None), model.fitted_.columns.table
+    own = model.fitted_.columns.table
+    given = own_columns(model, X) if own is None else table_columns(frame.iloc[: len(X)], own)
+    shares = getattr(model, "feature_importances_", None)
     if shares is not None and own is not None:  # of a column, in equal parts, what is made of it
-        shares = (shares / np.bincount(own.sources))[own.sources]
+        shares = (shares / np.maximum(np.bincount(own.sources, minlength=len(shares)), 1))[own.sources]
     found = shuffled(model, X, y, given, shares)
     drawn = curves(model, X, given, [each["column"] for each in found]) if _has_curves(model) else []
-    became = {column.name: len(column.at) for column in given} if encode is not None else None
-    return {"shuffled": found, "curves": drawn, "became": became}
+    return {"shuffled": found, "curves": drawn}
 
 
 def _has_curves(model: BaseEstimator) -> bool:

@@ -2,7 +2,7 @@
 
 A file is a ZIP archive of `header.json` and one `.npy` member for each array. The header is a tree of plain values, of
 numbers of arrays, and of objects named by the classes that `saveable` has listed; nothing else can be in it. What a
-scikit-learn estimator holds (a head, a table encoder) is a member written by skops, whose types are checked by name.
+scikit-learn estimator holds (a head) is a member written by skops, whose types are checked by name.
 """
 
 import contextlib
@@ -101,8 +101,8 @@ def load(path: str | os.PathLike) -> Any:
     Returns
     -------
     estimator
-        The model; or where `pilae fit` wrote the file, a scikit-learn pipeline of the table encoder and the model,
-        which takes DataFrames with the columns it was fitted on (`pipeline["model"]` is the network alone).
+        The model; or where `pilae fit` wrote the file, a scikit-learn pipeline of what finds the columns in a DataFrame
+        (`pipeline["table"]`) and the model (`pipeline["model"]`), which takes those columns.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
         reader = Reader(archive, header, path)
         with damage(path):
             parts = {name: reader.decode(value) for name, value in header["tree"].items()}
-            kinds = {"model": SaveMixin, "table": KINDS.get("TableEncoder", ())}
+            kinds = {"model": SaveMixin, "table": KINDS.get("FileColumns", ())}
             if not all(isinstance(part, kinds[name]) for name, part in parts.items()):
                 raise damaged(path)
             if not 0 < parts["model"].n_features_in_ <= MOST_COLUMNS:

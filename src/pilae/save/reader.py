@@ -20,7 +20,7 @@ from .estimators import estimator_of
 MOST_MENTIONS = 100
 """Times that a header may name one object: each is worked through."""
 
-_LATER = {"TableEncoder": "pilae._tables.encoder"}
+_LATER = {"FileColumns": "pilae._tables.file_columns"}
 """Modules that are imported when a file holds one of their kinds: they need packages that predicting does not."""
 
 

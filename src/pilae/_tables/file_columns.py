@@ -1,4 +1,4 @@
-"""Mixed columns as rows of numbers: numbers, categories, dates, text and gaps; and what a target asks for."""
+"""Which column of a file is what: those to predict from, the target, and what is asked of it."""
 
 from dataclasses import dataclass, field
 from typing import Self
@@ -8,13 +8,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._base.saveable import saveable
 from .._base.sentences import listed, shortened
-from .columns import CategoryColumn, DateColumn, Kind, NumberColumns, kind_of
+from .._data.tables import SAMPLE_ROWS
 from .errors import check_names, reason
 from .frames import Column, Frame, is_numeric, is_whole, task_of
-from .text import TextColumn
-
-SAMPLE_ROWS = 100_000
-"""Rows that column types and the encoder are found on."""
 
 EXACT_NUMBERS = 5_000_000
 """Tables of up to so many numbers are computed in float64, larger ones in float32."""
@@ -22,9 +18,9 @@ EXACT_NUMBERS = 5_000_000
 
 @saveable
 @dataclass(repr=False, eq=False)
-class TableEncoder(TransformerMixin, BaseEstimator):
-    """From the columns of a table to float numbers, and what its target means. Fitted by `fitted` alone; a
-    scikit-learn transformer for the pipeline that `pilae.load` returns."""
+class FileColumns(TransformerMixin, BaseEstimator):
+    """What a file's columns are for; what becomes of those to predict from is learnt by the estimator. Made by `found`
+    alone; a scikit-learn transformer for the pipeline that `pilae.load` returns."""
 
     columns: list[str] = field(default_factory=list)
     target: str = ""
@@ -34,14 +30,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Whether classes are whole numbers."""
     missing: list[int] = field(default_factory=list)
     """How many gaps the sample has in each column."""
-    numbers: NumberColumns = field(default_factory=NumberColumns)
-    others: list[Kind] = field(default_factory=list)
+    numeric: list[str] = field(default_factory=list)
+    """Columns of numbers."""
     gap_words: dict[str, list[str]] = field(default_factory=dict)
     """Words that are gaps in a column of numbers."""
 
     @classmethod
-    def fitted(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
-        """An encoder for a table that looks like the sample."""
+    def found(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
+        """Of a table that looks like the sample, and has so many rows (None: more than a sample)."""
         names = columns or [name for name in sample.columns if name != target]
         _check_columns(sample, names, target)
         sample = sample[sample[target].notna()]
@@ -49,78 +45,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"No row has a target in column {target!r}, those held out aside.")
         task = _checked_task(sample[target], task)
         exact = (rows or SAMPLE_ROWS + 1) * len(names) <= EXACT_NUMBERS
-        encoder = cls(list(names), target, task, "float64" if exact else "float32")
-        encoder.whole_target = task == "classification" and is_whole(sample[target])
-        encoder.missing = sample[names].isna().sum().tolist()
-        encoder.numbers.names = [name for name in names if is_numeric(sample[name])]
-        encoder.numbers = NumberColumns.fitted(encoder.numeric, encoder._numbers_of(sample))
-        kinds = [kind_of(as_words(sample[name])) for name in names if name not in set(encoder.numeric)]
-        encoder.others = [kind for kind in kinds if kind is not None]
-        return encoder
-
-    @property
-    def numeric(self) -> list[str]:
-        """Columns of numbers."""
-        return self.numbers.names
-
-    def kinds(self) -> list[str]:
-        """What each column became, in words."""
-        others = {kind.name: kind.words for kind in self.others}
-        numeric = set(self.numeric)
-        return ["numbers" if name in numeric else others.get(name, "nothing: no value") for name in self.columns]
+        whole = task == "classification" and is_whole(sample[target])
+        numeric = [name for name in names if is_numeric(sample[name])]
+        missing = sample[names].isna().sum().tolist()
+        return cls(list(names), target, task, "float64" if exact else "float32", whole, missing, numeric)
 
     def _check_loaded(self) -> None:
-        """Raises if what was read from a file is no encoder."""
-        if not _is_list_of(self.columns, str) or not isinstance(self.target, str):
+        """Raises if what was read from a file is something else."""
+        if not all(_is_list_of(names, str) for names in (self.columns, self.numeric)) or not isinstance(
+            self.target, str
+        ):
             raise TypeError("names of columns are text")
         if self.dtype not in ("float32", "float64") or self.task not in ("classification", "regression"):
             raise ValueError("no such dtype or task")
         if not isinstance(self.whole_target, bool) or not _is_list_of(self.missing, int):
             raise TypeError("numbers of gaps are whole")
-        if not isinstance(self.numbers, NumberColumns) or not _is_list_of(
-            self.others, (CategoryColumn, DateColumn, TextColumn)
-        ):
-            raise TypeError("no columns")
         if not isinstance(self.gap_words, dict) or not all(
             _is_list_of(words, str) for words in self.gap_words.values()
         ):
             raise TypeError("words that are gaps are text")
-        self.numbers._check_loaded()
-        for kind in self.others:
-            kind._check_loaded()
-        named = {*self.numeric, *(kind.name for kind in self.others)}
-        if not named <= {*self.columns} or not {*self.gap_words} <= {*self.numeric}:
+        if not {*self.numeric} <= {*self.columns} or not {*self.gap_words} <= {*self.numeric}:
             raise ValueError("columns that are not there")
-
-    def _check_has_columns(self, frame: Frame) -> None:
-        missing = [name for name in self.columns if name not in frame.columns]
-        if missing:
-            which = f"the column {shortened(missing[0])}" if len(missing) == 1 else f"the columns {listed(missing)}"
-            raise ValueError(f"The table lacks {which} that the model was fitted with.")
-
-    def _numbers_of(self, frame: Frame) -> Frame:
-        """The columns of numbers, as such."""
-        numbers = self._as_numbers(frame)
-        endless = np.isinf(numbers.to_numpy()).any(axis=0)
-        if endless.any():
-            name = self.numeric[int(np.argmax(endless))]
-            raise ValueError(f"Column {shortened(name)} holds infinity: replace it by a number, or leave it empty.")
-        return numbers
-
-    def _as_numbers(self, frame: Frame) -> Frame:
-        odd = {name: words for name, words in self.gap_words.items() if not is_numeric(frame[name])}
-        frame = frame.assign(**{name: frame[name].mask(frame[name].isin(words)) for name, words in odd.items()})
-        try:
-            return frame[self.numeric].astype("float64")
-        except (ValueError, TypeError):
-            for name in self.numeric:
-                try:
-                    frame[name].astype("float64")
-                except (ValueError, TypeError) as error:
-                    raise ValueError(
-                        f"Column {shortened(name)} held numbers when the model was fitted, and now {reason(error)}."
-                    ) from error
-            raise
 
     def fit(self, X: Frame, y: object = None) -> Self:
         return self
@@ -129,16 +74,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return bool(self.columns)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """A name for each column of numbers that `transform` gives."""
-        names = self.numbers.outputs + [name for kind in self.others for name in kind.outputs]
-        return np.array(names, dtype=object)
+        """The names of the columns that `transform` gives."""
+        return np.array(self.columns, dtype=object)
 
-    def transform(self, frame: Frame) -> np.ndarray:
-        """The numbers that the network takes."""
-        self._check_has_columns(frame)
-        parts = [self.numbers.transform(self._numbers_of(frame))]
-        parts += [kind.transform(as_words(frame[kind.name])) for kind in self.others]
-        return np.hstack(parts).astype(self.dtype, copy=False)
+    def transform(self, frame: Frame) -> Frame:
+        """The columns to predict from, in the order of `fit`; words that are gaps among numbers as such."""
+        missing = [name for name in self.columns if name not in frame.columns]
+        if missing:
+            which = f"the column {shortened(missing[0])}" if len(missing) == 1 else f"the columns {listed(missing)}"
+            raise ValueError(f"The table lacks {which} that the model was fitted with.")
+        frame = frame[self.columns]
+        odd = {name: self._numbers(frame[name]) for name in self.numeric if not is_numeric(frame[name])}
+        frame = frame.assign(**odd) if odd else frame
+        endless = np.isinf(frame[self.numeric].to_numpy(np.float64, na_value=np.nan)).any(axis=0)
+        if endless.any():
+            name = self.numeric[int(np.argmax(endless))]
+            raise ValueError(f"Column {shortened(name)} holds infinity: replace it by a number, or leave it empty.")
+        return frame
+
+    def _numbers(self, column: Column) -> Column:
+        name = str(column.name)
+        try:
+            return column.mask(column.isin(self.gap_words.get(name, []))).astype("float64")
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"Column {shortened(name)} held numbers when the model was fitted, and now {reason(error)}."
+            ) from error
 
     def targets(self, frame: Frame) -> np.ndarray:
         values = frame[self.target]
@@ -163,18 +124,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.task == "classification" and not self.whole_target
 
 
-def _is_list_of(values: object, kind: type | tuple[type, ...]) -> bool:
+def _is_list_of(values: object, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
-
-
-def as_words(column: Column) -> Column:
-    """Dates as they are, everything else as text."""
-    import pandas as pd
-
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.StringDtype):
-        return column
-    words = [None if gap else str(value) for value, gap in zip(column.astype("object"), column.isna(), strict=True)]
-    return pd.Series(words, index=column.index, name=column.name, dtype="object")
 
 
 def _check_columns(sample: Frame, names: list[str], target: str) -> None:

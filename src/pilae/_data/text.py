@@ -6,25 +6,27 @@ of the table is in the model file. Every number is the same for any count of thr
 float64, with a gap between any two singular values, and it is rounded far above the solver's own rounding.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
 from .._base.saveable import check_shape, saveable
-from .._data.keys import mix
-from .frames import Column
+from .frames import Column, Kind, factorized
+from .keys import mix
 
 DIRECTIONS = 30
 
 MOST_GRAMS, GRAMS_OF_A_ROW = 8192, 2
 """As many n-grams as this are kept, and at most two for each row of the sample: the file grows with them."""
 
-SAMPLE_TEXTS = 10_000
-"""Different texts that the directions are found on."""
+SAMPLE_TEXTS, MOST_TEXTS = 10_000, 100_000
+"""Different texts that the directions are found on, and those that n-grams are counted in."""
 
 GRAM_BITS = 20
 """Of the hash that stands for an n-gram."""
@@ -32,16 +34,16 @@ GRAM_BITS = 20
 LONGEST_TEXT, BLOCK_LETTERS = 4096, 2**21
 """Letters of a cell that count, and letters that are cut into n-grams at once."""
 
-GRID = 2.0**-16
+GRID = np.float32(2.0**-16)
 """Directions are multiples of it: a thousandth of a typical weight, and far more than threads make a difference."""
 
 
 @saveable
-@dataclass(repr=False, eq=False)
+@dataclass(frozen=True, eq=False)
 class TextColumn:
-    """One column of text, fitted by `fitted`."""
+    """One column of text."""
 
-    name: str
+    name: Any
     grams: np.ndarray
     """Hashes of the n-grams that count, in order."""
     weights: np.ndarray
@@ -49,39 +51,44 @@ class TextColumn:
     directions: np.ndarray
     """One column for each, scaled so that the variances of all add up to 1."""
 
+    kind: ClassVar = "free text"
+    taken: ClassVar[tuple[Kind, ...]] = ("text", "categories", "numbered categories", "numbers", "truth values")
+    """What later rows may hold."""
+
     @classmethod
-    def fitted(cls, column: Column) -> Self:
-        codes, texts = _factorised(column)
-        counts = np.bincount(codes[codes >= 0], minlength=len(texts)).astype(np.float64)
+    def learnt(cls, name: Any, values: list[str], counts: np.ndarray) -> Self:
+        """From the different texts, and how often each was met."""
+        order = sorted(range(len(values)), key=values.__getitem__)  # the same for rows in any order
+        order = order[:: -(-len(order) // MOST_TEXTS) or 1]
+        texts, counts = _prepared([values[k] for k in order]), counts[order].astype(np.float64)
+        rows = int(counts.sum())
         found = _counted(texts, None)
         often = np.bincount(found.indices, weights=np.repeat(counts, np.diff(found.indptr)), minlength=2**GRAM_BITS)
-        most = min(MOST_GRAMS, GRAMS_OF_A_ROW * len(column))
+        most = min(MOST_GRAMS, GRAMS_OF_A_ROW * rows)
         grams = np.sort(np.lexsort((np.arange(len(often)), -often))[:most])
         grams = grams[often[grams] >= 2]
         # without the hash two n-grams could be equally rare, and rounding would choose between the directions they give
-        weights = (np.log((1 + len(column)) / (1 + often[grams])) + 1) * (1 + 0.05 * _unit(grams))
-        fitted = cls(str(column.name), grams.astype(np.int32), weights, np.zeros((len(grams), 0)))
-        rows = fitted._weighted(found[:, grams])
-        fitted.directions = _directions(rows, counts)
-        scores = rows @ fitted.directions
-        spread = (
-            np.sqrt(np.average((scores - np.average(scores, 0, counts)) ** 2, 0, counts).sum()) if len(grams) else 0
-        )
-        fitted.directions = np.round(fitted.directions / (spread or 1.0) / GRID).astype(np.float32) * np.float32(GRID)
-        return fitted
+        weights = (np.log((1 + rows) / (1 + often[grams])) + 1) * (1 + 0.05 * _unit(grams))
+        column = cls(name, grams.astype(np.int32), weights, np.zeros((len(grams), 0), np.float32))
+        weighted = column._weighted(found[:, grams])
+        directions = _directions(weighted, counts)
+        scores = weighted @ directions
+        middle = np.average(scores, 0, counts) if len(grams) else 0.0
+        spread = np.sqrt(np.average((scores - middle) ** 2, 0, counts).sum()) if len(grams) else 0.0
+        return replace(column, directions=np.round(directions / (spread or 1.0) / GRID).astype(np.float32) * GRID)
 
     @property
-    def outputs(self) -> list[str]:
-        return [f"{self.name}: text {k + 1}" for k in range(self.directions.shape[1])]
+    def width(self) -> int:
+        return int(self.directions.shape[1])
 
     @property
     def words(self) -> str:
-        return f"text, {self.directions.shape[1]} directions"
+        return f"text, {self.width} directions"
 
-    def transform(self, column: Column) -> np.ndarray:
-        codes, texts = _factorised(column)
-        scores = self._weighted(_counted(texts, self.grams)) @ self.directions.astype(np.float64)
-        return np.vstack([scores, np.zeros((1, scores.shape[1]))])[codes]  # a gap is code -1, the last row
+    def __call__(self, column: Column, kind: Kind) -> np.ndarray:
+        codes, values = factorized(column)
+        scores = self._weighted(_counted(_prepared(values), self.grams)) @ self.directions.astype(np.float64)
+        return np.vstack([scores, np.full((1, self.width), np.nan)])[codes]  # a gap is code -1, the last row
 
     def _weighted(self, found: sparse.csr_array) -> sparse.csr_array:
         """Rows of n-grams, weighted and of length one."""
@@ -91,11 +98,11 @@ class TextColumn:
         found.data /= lengths[_row_numbers(found)]
         return found
 
-    def _check_loaded(self) -> None:
+    def check(self) -> None:
         """Raises if what was read from a file fits together badly."""
         check_shape(self.weights, len(self.grams))
-        check_shape(self.directions, len(self.grams), self.directions.shape[1])
-        if not isinstance(self.name, str) or self.grams.dtype != np.int32 or self.directions.dtype != np.float32:
+        check_shape(self.directions, len(self.grams), self.width)
+        if self.grams.dtype != np.int32 or self.directions.dtype != np.float32:
             raise TypeError("no column of text")
 
 
@@ -112,10 +119,9 @@ def _directions(rows: sparse.csr_array, counts: np.ndarray) -> np.ndarray:
     return V * np.where((V**3).sum(axis=0) < 0, -1.0, 1.0)  # a singular vector has no sign of its own
 
 
-def _factorised(column: Column) -> tuple[np.ndarray, list[str]]:
-    """Which of the different texts each row has, -1 for none; and the texts, small letters between single blanks."""
-    codes, texts = column.factorize()
-    return codes, [f" {' '.join(str(text)[:LONGEST_TEXT].lower().split())} " for text in texts]
+def _prepared(values: list[str]) -> list[str]:
+    """Texts in small letters between single blanks."""
+    return [f" {' '.join(value[:LONGEST_TEXT].lower().split())} " for value in values]
 
 
 def _counted(texts: list[str], grams: np.ndarray | None) -> sparse.csr_array:
