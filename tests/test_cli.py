@@ -105,6 +105,16 @@ def test_classes_are_predicted_with_probabilities(folder, kinds, capsys):
     assert "Where it is wrong" in page
 
 
+def test_unknown_categories_are_counted_once(folder, prices, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(files.TableFile.pieces, "__defaults__", (7,))
+    new = pd.read_csv(folder / "new.csv")
+    new.assign(town=["Bern"] * 12 + ["Ulm"] * 8).to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", prices, tmp_path / "new.csv", "-o", tmp_path / "out.csv", "--interval", "0.9") == 0
+    said = capsys.readouterr().err
+    assert said.count("categories that fit did not see") == 1
+    assert "12 values in column 'town' are categories" in said
+
+
 def test_fit_says_what_it_found(folder, capsys):
     out = folder / "again.pilae"
     assert run("fit", folder / "houses.csv", "--target", "kind", "-o", out, "--quiet", "--json") == 0

@@ -74,16 +74,18 @@ class Columns:
         """Rows that will be asked about more than once, as numbers where they are a table of mixed columns."""
         return frame if self.table is None else Coded(self.table, self.table(frame))
 
+    def unknown(self, X: Array) -> dict[Any, int]:
+        """Columns with categories that `fit` did not see, and in how many of the rows, which are those of the array."""
+        found = {} if self.intake is None else self.intake.unknown(X)
+        names = np.arange(self.count) if self.names is None else self.names
+        sources = np.arange(self.count) if self.table is None else self.table.sources
+        return {names[sources[column]]: rows for column, rows in found.items()}
+
     def tell_unknown(self, X: Array) -> None:
         """A warning where rows hold categories that `fit` did not see."""
-        found = {} if self.intake is None else self.intake.unknown(X)
+        found = self.unknown(X)
         if found:
-            numbers = list(found) if self.table is None else self.table.sources[list(found)].tolist()
-            names = numbers if self.names is None else [self.names[number] for number in numbers]
-            warn(
-                f"{sum(found.values())} values in {'column' if len(names) == 1 else 'columns'} {listed(names)} are "
-                "categories that fit did not see: they count as none."
-            )
+            warn(unknown_categories(found))
 
     def check(self) -> None:
         """An error where the parts of what was read do not fit together."""
@@ -91,3 +93,12 @@ class Columns:
             self.table.check(self.count)
         if self.intake is not None:
             self.intake.check_shapes(self.coded)
+
+
+def unknown_categories(found: dict[Any, int]) -> str:
+    """What is to be said of them."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in found]
+    return (
+        f"{sum(found.values()):,} values in {'column' if len(names) == 1 else 'columns'} {listed(names)} are "
+        "categories that fit did not see: they count as none."
+    )

@@ -14,6 +14,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]
+            warnings.filterwarnings("ignore", message=".*categories that fit did not see")  # `predict` counts them
             run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough

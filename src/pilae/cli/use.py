@@ -1,6 +1,7 @@
 """What is done with a model that was saved: `pilae predict`, `evaluate`, `export` and `info`."""
 
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import save
+from .._data.columns import unknown_categories
 from .._tables.files import Counted, parts_of
 from .._tables.frames import Column, Frame, is_whole
 from .files import bytes_to, check_output, loaded, names_of, opened, remark, tell, text_to
@@ -20,11 +22,13 @@ def predict(options: Namespace) -> None:
     import pandas as pd
 
     rows, far, ids = 0, 0, names_of(options.id)
+    asked, unseen = model.fitted_.columns, Counter[str]()
     table = opened(options, known=columns)
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
             beside = _ids(piece, ids, columns.target, table.name)
-            X = model.fitted_.columns.coded_rows(columns.transform(piece))
+            X = asked.coded_rows(columns.transform(piece))
+            unseen.update(asked.unknown(X.X) if asked.table is not None else {})
             predictions, away = _predictions(model, columns.target, X, options), _far(model, X, len(piece))
             predictions |= {"far": away} if options.far else {}
             pd.DataFrame(beside | predictions).to_csv(file, index=False, header=not rows)
@@ -32,6 +36,8 @@ def predict(options: Namespace) -> None:
         if not rows:
             raise ValueError(f"{table.name} has no rows.")
     remark(table.remarks)
+    if unseen:
+        remark([unknown_categories(unseen)])
     if far:
         which = "the last column says which" if options.far else "--far says which"
         remark([f"{far:,} of {rows:,} rows lie far outside what the model was fitted on: {which}."])
@@ -121,7 +127,9 @@ def info(options: Namespace) -> None:
     """What a model file holds."""
     result, content = save.read_header(options.model), save.load_all(options.model)
     model, columns = content["model"], content.get("table")
-    result["network"] = [int(model.n_features_in_), *(layer.width for layer in getattr(model, "layers_", []))]
+    known = getattr(model.fitted_, "columns", None)
+    first = int(model.n_features_in_) if known is None else known.width  # what the network sees
+    result["network"] = [first, *(layer.width for layer in getattr(model, "layers_", []))]
     result["head_width"] = getattr(model, "head_width_", None)
     result["leave_one_out"] = getattr(model, "loo_score_", None)
     lines = [f"{name:<15}{value}" for name, value in result.items()]
