@@ -221,8 +221,13 @@ def test_tables_on_clusters_and_in_blocks():
     lazy = dd.from_pandas(FRAME, npartitions=3)
     np.testing.assert_array_equal(model.predict(lazy).compute(), model.predict(FRAME))
     assert model.score(lazy, dd.from_pandas(pd.Series(KIND), npartitions=3)) == model.score(FRAME, KIND)
+    kinds = dd.from_pandas(pd.Series(KIND), npartitions=3)
+    there = PILAEClassifier(**SMALL).fit(lazy, kinds)
+    close(there.decision_function(FRAME), model.decision_function(FRAME), **rounding(model))
+    there.partial_fit(lazy, kinds).forget(FRAME, KIND)
+    close(there.decision_function(FRAME), model.decision_function(FRAME), **rounding(model))
     with pytest.raises(ValueError, match=r"Column 'town' of X holds text.* on a cluster takes numbers only"):
-        PILAEClassifier(**SMALL).fit(lazy, dd.from_pandas(pd.Series(KIND), npartitions=3))
+        PILAEClassifier(categorical_features=None, **SMALL).fit(lazy, kinds)
     with pytest.raises(ValueError, match="it lacks 'town'"):
         model.predict(scan_blocks([FRAME[["size"]]]))
 

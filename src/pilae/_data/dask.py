@@ -8,7 +8,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from .labels import need_y, plain_labels
 from .rows import Add, Block, Choice, Make, Rows, Total
 from .sources import Piece, Source
 from .stream import Stream, all_wanted, joined, merged, read_targets
+from .tables import Table, first_rows, is_mixed, more_categories
 from .targets import Look, Numbers, Reading, Targets
 
 FAN_IN = 8
@@ -111,25 +112,49 @@ class DaskRows(Stream):
         from dask import delayed
 
         settings = {name: getattr(self, name) for name in WORKER_SETTINGS}
-        work = delayed((f, self.source.columns, settings), traverse=False, pure=False)
+        work = delayed((f, self.source.number_names, settings), traverse=False, pure=False)
         return [delayed(_in_worker)(work, self.parts[k], k) for k in numbers]
 
 
-def dask_rows(X: Any, y: Any, w: Any, space: Space, kind: type[Reading], settings: dict) -> DaskRows:
+def dask_table(X: Any) -> Table | None:
+    """What makes numbers of a DataFrame whose columns are not all numbers: what they are is learnt on the client from
+    the first rows, their categories in the workers from all."""
+    from dask import compute, delayed
+
+    if hasattr(X, "chunks") or not is_mixed(X._meta_nonempty):
+        return None
+    parts = X.to_delayed()
+    table = Table.learnt(first_rows(part.compute() for part in parts))
+    known = delayed(table, traverse=False)
+    met = compute(*(delayed(Table.categories)(known, part) for part in parts))
+    return table.widened(reduce(more_categories, met))
+
+
+def dask_rows(
+    X: Any, y: Any, w: Any, space: Space, kind: type[Reading], settings: dict, table: Table | None = None
+) -> DaskRows:
     """Dask collections as rows, after a first reading of their targets. X is an array or a DataFrame, y and w are
     arrays or Series, of Dask or in memory, or None."""
-    from dask import compute
+    from dask import compute, delayed
 
     if space != NUMPY:
         raise ValueError("Dask collections are computed on the workers' processors: use device=None.")
-    if not hasattr(X, "chunks"):
-        check_numbers(X._meta, settings["name"] + " on a cluster")
+    if not hasattr(X, "chunks") and table is None:
+        check_numbers(X._meta_nonempty, settings["name"] + " on a cluster")
     parts, _, shape = _partitions(X, y, w)
+    if table is not None:
+        known = delayed(table, traverse=False)
+        parts, shape = [delayed(_coded)(known, part) for part in parts], shape.taken_by(table)
     unread = DaskRows(shape, space, look=Look(), parts=parts, offsets=np.zeros(len(parts), int), **settings)
     looks = compute(*unread._tasks(partial(_part_look, kind), range(len(parts))))
     look = merged([look for look in looks if look.n])
     offsets = np.cumsum([0, *(look.n for look in looks)])
     return replace(unread, look=look, kind=kind.after(look), offsets=offsets, passes=1)
+
+
+def _coded(table: Table, part: Part) -> Part:
+    X, y, w = part
+    return table(X) if len(X) else np.zeros((0, len(table.sources))), y, w
 
 
 def _in_worker(work: tuple, part: Part, number: int) -> object:

@@ -12,11 +12,12 @@ from .._base.progress import Progress
 from .._base.sentences import listed
 from .check import check_same_space, check_X, has_gaps
 from .columns import Columns
-from .dask import dask_rows, is_dask, lazily
+from .dask import dask_rows, dask_table, is_dask, lazily
 from .labels import need_y
 from .rows import Rows
 from .sources import Column, Source
 from .stream import Stream, read_targets
+from .tables import Table
 from .targets import Encoding, Look, NoTargets, Reading
 
 QUICK_NUMBERS = 2**14
@@ -78,14 +79,16 @@ def stream_to_fit(
     on_gaps: str = "refuse",
     *,
     tables: bool = False,
+    table: Table | None = None,
 ) -> Stream:
-    """The rows for `fit`, after a first reading of their targets; with `tables` they may be tables of mixed columns."""
+    """The rows for `fit`, after a first reading of their targets; with `tables` they may be tables of mixed columns.
+    `table` is what makes numbers of those of a cluster, where it is known."""
     space = space_for(np.empty(0), running.device) if place is None else place
     settings = running.settings | {"name": running.name, "on_gaps": on_gaps}
     if is_dask(X):
         if kind is not NoTargets:
             need_y(running.name, y)
-        return dask_rows(X, y, sample_weight, space, kind, settings)
+        return dask_rows(X, y, sample_weight, space, kind, settings, dask_table(X) if tables else table)
     check_alone(y, sample_weight)
     if X.is_mixed and X.table is None and not tables:
         raise ValueError(
@@ -102,7 +105,9 @@ def stream_to_add(
 ) -> Stream:
     """The same for a fitted model, in its dtype and where it lives."""
     X = _as_in_fit(X, columns)
-    rows = stream_to_fit(running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space)
+    rows = stream_to_fit(
+        running._replace(dtype=place.dtype), X, y, sample_weight, kind, place.space, table=columns.table
+    )
     rows.gauge = place.gauge
     check_columns(running.name, columns, rows.source)
     return _taken_in(rows, columns)

@@ -178,6 +178,10 @@ def _is_free(counts: np.ndarray) -> bool:
     return len(counts) > MOST_CATEGORIES and bool(2 * common.sum() < counts.sum())
 
 
+Met = dict[int, set[str]]
+"""The categories of columns, by their numbers."""
+
+
 @saveable
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -197,21 +201,28 @@ class Table:
     def learnt_from(cls, frames: Iterator[Frame]) -> Self:
         """From tables one below the other: what columns are from the first SAMPLE_ROWS rows, their categories from
         all."""
-        first: list[Frame] = []
+        table = cls.learnt(first_rows(frames))
+        met = table.categories()
         for frame in frames:
-            first.append(frame)
-            if sum(map(len, first)) >= SAMPLE_ROWS:
-                break
-        table = cls.learnt(stacked(first))
-        coded = {j: column for j, column in enumerate(table.columns) if isinstance(column, CategoryColumn)}
-        met = {j: {*column.values.tolist()} for j, column in coded.items()}
-        for frame in frames:
-            for j, values in met.items():
-                values.update(factorized(column_at(frame, j))[1])
-                if len(values) > MOST_VALUES:
-                    raise too_many(repr(coded[j].name))
-        wide = {j: CategoryColumn.learnt(column.name, column.kind, met[j]) for j, column in coded.items()}
-        return cls([wide.get(j, column) for j, column in enumerate(table.columns)])
+            met = more_categories(met, table.categories(frame))
+        return table.widened(met)
+
+    def categories(self, frame: Frame | None = None) -> Met:
+        """Of the columns that have some: those of a table, or the known ones."""
+        coded = [(j, column) for j, column in enumerate(self.columns) if isinstance(column, CategoryColumn)]
+        return {
+            j: {*(column.values.tolist() if frame is None else factorized(column_at(frame, j))[1])}
+            for j, column in coded
+        }
+
+    def widened(self, met: Met) -> Self:
+        """With these categories."""
+        wide: list[TableColumn] = list(self.columns)
+        for j, values in met.items():
+            if len(values) > MOST_VALUES:
+                raise too_many(repr(wide[j].name))
+            wide[j] = CategoryColumn.learnt(wide[j].name, wide[j].kind, values)
+        return type(self)(wide)
 
     @property
     def sources(self) -> np.ndarray:
@@ -242,6 +253,23 @@ class Table:
             if not isinstance(column, (NumberColumn, EmptyColumn, CategoryColumn, DateColumn, TextColumn)):
                 raise TypeError("columns are not what they are called")
             column.check()
+
+
+def first_rows(frames: Iterator[Frame]) -> Frame:
+    """As many as say what columns are."""
+    first: list[Frame] = []
+    for frame in frames:
+        first.append(frame)
+        if sum(map(len, first)) >= SAMPLE_ROWS:
+            break
+    if not first:
+        raise ValueError("The source has no rows.")
+    return stacked(first)
+
+
+def more_categories(met: Met, other: Met) -> Met:
+    """Those of two tables, no more than are enough to say that there are too many."""
+    return {j: values if len(values) > MOST_VALUES else values | other[j] for j, values in met.items()}
 
 
 class Coded(NamedTuple):
