@@ -310,6 +310,7 @@ def test_sources_of_tables_where_numbers_are_wanted(mixed):
         3,
         NumberColumn("c", "text"),
         CategoryColumn("c", "text", np.array(["a", "a"], dtype=object)),
+        CategoryColumn("c", "text", np.array(["a", 3], dtype=object)),
         DateColumn("c", "%Q", ["days"]),
         DateColumn("c", None, ["days", "moon"]),
         TextColumn("c", np.zeros(3, np.int32), np.zeros(3), np.zeros((2, 4), np.float32)),

@@ -82,7 +82,7 @@ def originals() -> list[tuple[bytes, Any, np.ndarray]]:
 
 
 def of_the_command_line(folder: Path) -> tuple[bytes, Any, np.ndarray]:
-    """A network behind a table encoder, as `pilae fit` writes it."""
+    """A model of mixed columns and which column is what, as `pilae fit` writes them."""
     iris = load_iris(as_frame=True).frame.rename(columns={"target": "y"})
     numbers = np.arange(len(iris))
     iris["place"] = np.where(numbers % 3, "here", "there")

@@ -141,8 +141,11 @@ class CategoryColumn:
         return known[codes][:, None]
 
     def check(self) -> None:
-        if self.kind not in WORDS or self.values.ndim != 1 or len({*self.values.tolist()}) < len(self.values):
-            raise ValueError("no column of categories")
+        values = self.values.tolist()
+        if self.kind not in WORDS or not all(isinstance(value, str) for value in values):
+            raise TypeError("no column of categories")
+        if len({*values}) < len(values):
+            raise ValueError("a category is there twice")
 
 
 def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:

@@ -102,7 +102,7 @@ class TextColumn:
         """Raises if what was read from a file fits together badly."""
         check_shape(self.weights, len(self.grams))
         check_shape(self.directions, len(self.grams), self.width)
-        if self.grams.dtype != np.int32 or self.directions.dtype != np.float32:
+        if (self.grams.dtype, self.weights.dtype, self.directions.dtype) != (np.int32, np.float64, np.float32):
             raise TypeError("no column of text")
 
 
