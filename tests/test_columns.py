@@ -297,8 +297,11 @@ def test_sources_of_tables_where_numbers_are_wanted(mixed):
     model = PILAERegressor(**SMALL).fit(mixed[["x", "place"]], mixed["y"])
     with pytest.raises(ValueError, match="this source brings numbers"):
         model.predict(scan_blocks([np.zeros((3, 2))]))
-    with pytest.raises(ValueError, match="Block 1 has other column names"):
-        PILAERegressor(**SMALL).fit(scan_blocks([*blocks, (mixed[["place", "x"]], mixed["y"])]))
+    for other in (mixed[["place", "x"]], np.zeros((300, 2))):
+        with pytest.raises(ValueError, match="Block 1 has other column names"):
+            PILAERegressor(**SMALL).fit(scan_blocks([*blocks, (other, mixed["y"])]))
+    with pytest.raises(ValueError, match="Block 0 is not a two-dimensional array"):
+        scan_blocks([np.zeros(3)])
 
 
 # ---------------------------------------------------------------------------------------------------- forged files

@@ -246,11 +246,12 @@ class _BlockSource(Source):
             raise ValueError("scan_blocks got no block: the iterable is empty.")
         X, names = first[0], _names(first[0])
         self.is_mixed = is_mixed(X)
-        super().__init__(int(X.shape[1]), "float64" if is_frame(X) else float_name(_numbers(X, 0)), names)
+        super().__init__(int(X.shape[1]), "float64" if self.is_mixed else float_name(_numbers(X, 0)), names)
 
     def _items(self) -> Iterator[tuple]:
-        for item in self.blocks() if callable(self.blocks) else self.blocks:
-            yield (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
+        for number, item in enumerate(self.blocks() if callable(self.blocks) else self.blocks):
+            X, y, w = (*item, None, None)[:3] if isinstance(item, tuple | list) else (item, None, None)
+            yield X if is_frame(X) else _numbers(X, number), y, w
 
     def frames(self) -> Iterator[Frame]:
         for number, (X, _, _) in enumerate(self._items()):
@@ -258,12 +259,11 @@ class _BlockSource(Source):
             yield X
 
     def _check_columns(self, X: Any, number: int) -> None:
-        names = _names(X)
-        if names != self.columns and len(names or ()) == len(self.columns or ()):
-            raise ValueError(f"Block {number} has other column names, or in another order, than the first block.")
         count = self.d if self.columns is None else len(self.columns)
         if X.shape[1] != count:
             raise ValueError(f"Block {number} has {X.shape[1]} columns, but the first block has {count}.")
+        if _names(X) != self.columns:
+            raise ValueError(f"Block {number} has other column names, or in another order, than the first block.")
 
     def read(self, *, targets_only: bool = False) -> Iterator[Piece]:
         for number, (block, y, w) in enumerate(self._items()):
@@ -271,7 +271,7 @@ class _BlockSource(Source):
             if targets_only and is_frame(block):
                 X: Array = np.empty((len(block), 0))
             elif self.table is not None:
-                X = self.table(_frame(block, number))
+                X = self.table(block)
             else:
                 X = _numbers(block, number)
             labels = None if y is None else np.asarray(plain_labels(y))
@@ -285,12 +285,6 @@ class _BlockSource(Source):
 def _names(X: Any) -> list[str] | None:
     names = getattr(X, "columns", None)
     return None if names is None else [str(name) for name in names]
-
-
-def _frame(X: Any, number: int) -> Frame:
-    if not is_frame(X):
-        raise ValueError(f"Block {number} is no DataFrame, and the columns of others are not all numbers.")
-    return X
 
 
 def _numbers(X: Any, number: int) -> Array:

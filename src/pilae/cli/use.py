@@ -127,7 +127,7 @@ def info(options: Namespace) -> None:
     """What a model file holds."""
     result, content = save.read_header(options.model), save.load_all(options.model)
     model, columns = content["model"], content.get("table")
-    known = getattr(model.fitted_, "columns", None)
+    known = getattr(getattr(model, "fitted_", None), "columns", None)
     first = int(model.n_features_in_) if known is None else known.width  # what the network sees
     result["network"] = [first, *(layer.width for layer in getattr(model, "layers_", []))]
     result["head_width"] = getattr(model, "head_width_", None)
