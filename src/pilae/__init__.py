@@ -7,6 +7,7 @@ import typing
 from importlib import import_module
 
 if typing.TYPE_CHECKING:
+    from ._base.budget import time_budget
     from ._data.sources import scan_blocks, scan_csv, scan_parquet
     from ._estimators.autoencoder import PILAutoencoder
     from ._estimators.classifier import PILAEClassifier
@@ -37,6 +38,7 @@ _HOMES = {
     "scan_csv": "_data.sources",
     "scan_parquet": "_data.sources",
     "stacked": "_estimators.stacking",
+    "time_budget": "_base.budget",
 }
 """Where names live. They are imported when the first of them is asked for: scikit-learn takes a second, and `pilae
 --help` does without."""
@@ -76,4 +78,5 @@ __all__ = [
     "scan_csv",
     "scan_parquet",
     "stacked",
+    "time_budget",
 ]

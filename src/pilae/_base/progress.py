@@ -38,6 +38,11 @@ class Progress:
         self._estimator = self._context = self._task = nobody
         self._label = ""
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody is told."""
+        return self.on or self._context is not None
+
     def begin(self, estimator: Any) -> None:
         """A fit begins: callbacks that were set on the estimator, or on one around it, hear of its stages."""
         if hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx"):

@@ -124,8 +124,8 @@ default="auto"
         loss it was compared by (`loss`: log-loss of classes, squared error of numbers) and its standard error, its
         squared leave-one-out error on rows that judge (`error`), the standard error of that, and the error on rows that
         are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
-        brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Empty
-        without search.
+        brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Last,
+        with None as their loss, those that a `time_budget` left no time for. Empty without search.
     stream_score_ : float
         Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
         `RunningScore` with its curve, and what each row of the last call gave.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin, clone
 
 from .._arrays import Array, float_name, namespace, to_numpy
+from .._base.budget import active_budget
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
@@ -215,7 +216,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         plain, asked = super()._network_for(spec, rows, y, fit_params, targets)[0], self.target_scaling
         # weights of a robust fit have dealt with the tails; what is given is not searched for
         leave = asked == "none" or (asked == "auto" and (self.loss == "robust" or not spec.searching))
-        if leave or plain.judging is None:
+        late = asked == "auto" and active_budget().used_up
+        if leave or late or plain.judging is None:
             return plain, targets
         assert isinstance(targets, Numbers)
         curve = curve_for(plain.judging, always=asked == "asinh")

@@ -66,6 +66,7 @@ class Candidates(Search[Plan]):
         self.spec, self.whole, self.free = spec, whole, spec.head.encoder_ridge is None
         self.halves, self.classes = whole.halves, bool(whole.rows.n_classes)
         first, *self.later = rounds_for(whole.survey.distinct, whole.rows.d)
+        self.rounds = 1 + len(self.later)
         self.trials: list[Trial] = []
         """Of this round."""
         self.trials.append(self.trial_of(first))
@@ -108,11 +109,13 @@ class Candidates(Search[Plan]):
             if len(scores) < len(self.trials) and self._hopeless(scores[0], losses[0]):
                 break
         on_anchors, of_mean = (float(np.mean(each)) for each in zip(*errors, strict=True))
-        about = plan._asdict() if shln else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
-        about |= {"rows": self.trial.rows.n, "error_on_anchors": on_anchors}
+        about = self.columns_of(plan) | {"rows": self.trial.rows.n, "error_on_anchors": on_anchors}
         brittle = self.free and shln and not measured(plan) and on_anchors > max(of_mean, self.trial.spread)
         hopeless = len(scores) < len(self.trials)
         return Judged(scores, losses, head.output, self.trial.scale, about, brittle, hopeless)
+
+    def columns_of(self, plan: Plan) -> Row:
+        return plan._asdict() if plan.head == "shln" else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
 
     def _ridge_of_relatives(self, plan: Plan) -> float | None:
         """The output ridge of the last candidate like this one, to begin with."""

@@ -70,28 +70,48 @@ class Choice(NamedTuple):
     optimism: float = 0.0
     """What of a score is the luck of having been chosen."""
     table: list[Row] = []  # noqa: RUF012  (of a tuple: nobody adds to it)
+    untried: list[Row] = []  # noqa: RUF012
+    """What there was no time for, as rows of the table."""
 
 
 class NetworkSearch(Candidates):
     """Which candidates, in which order: from what is simple to what is near the best so far."""
 
+    _given: Plan | None = None
+    """The one plan that needs a metric, where nothing else is searched."""
+    _entering: list[Row] = []  # noqa: RUF012  (replaced by each later round)
+    """The best few of the round before."""
+
     def run(self) -> Choice:
-        self._first_round()
+        self.go()
         for size, finalists in zip(self.later, FINALISTS[len(FINALISTS) - len(self.later) :], strict=True):
-            self._next_round(self.trial_of(size), finalists)
+            best = self.finalists(*finalists)
+            if self.budget.used_up:
+                self.untried += [(self.round + 1, row["plan"]) for row in best]
+                break
+            self._next_round(self.trial_of(size), best)
         return self._result()
 
     def run_with(self, plan: Plan) -> Choice:
         """The same of one plan that needs nothing but a metric."""
-        self._metrics(plan)
+        self._given, self.rounds = plan, 1
+        self.go()
         return self._result()
+
+    def walk(self) -> None:
+        if self._given is not None:
+            self._metrics(self._given)
+        elif self.round == 1:
+            self._first_round()
+        else:
+            self._later_round()
 
     def _result(self) -> Choice:
         chosen = self.winner()
         shape, optimism = self.trial.shape(chosen), self.optimism(chosen, self.spec.seed)
         table = self.finished(chosen)
         near = next((row["ridge"] for row in table if row["chosen"]), None)
-        return Choice(chosen, near, shape, optimism, table)
+        return Choice(chosen, near, shape, optimism, table, self.left())
 
     def alternative(self, row: Row) -> Choice:
         """Another row of the table as a choice."""
@@ -149,18 +169,24 @@ class NetworkSearch(Candidates):
         # judged by plain ridge, to which raw and standardised columns are the same
         return (scaling_rule("auto", self.trial.survey.moments.variance_a()), *asinh, *pieces)
 
-    def _next_round(self, trial: Trial, finalists: tuple[int, int]) -> None:
-        """The best few again, the simpler ones first; wider layers on more rows can do with smaller encoder ridges and
-        more rounds of the metric, so these are followed from the best."""
-        best = self.finalists(*finalists)
+    def _next_round(self, trial: Trial, best: list[Row]) -> None:
+        """The best few again. A round that was cut short before it came to the best of the last one decides nothing."""
         before, self.trials, self.best, self.round = self.best, [trial], None, self.round + 1
-        losses = {row["plan"]: self.loss(row["plan"], row["ridge"]) for row in best}
+        self._entering = best
+        self.go()
+        if self.stopped and before is not None and self._row_of(before[0]) is None:
+            self.best, self.round = before, self.round - 1
+        self.best = self.best or before  # where all are brittle now
+
+    def _later_round(self) -> None:
+        """The simpler ones first; wider layers on more rows can do with smaller encoder ridges and more rounds of the
+        metric, so these are followed from the best."""
+        losses = {row["plan"]: self.loss(row["plan"], row["ridge"]) for row in self._entering}
         for plan in sorted(losses, key=losses.__getitem__)[:2]:
-            near = next(row["ridge"] for row in best if row["plan"] == plan)
+            near = next(row["ridge"] for row in self._entering if row["plan"] == plan)
             self._smaller_ridges(plan, losses[plan], near)
         self._taught_again()
         self._shape_winner()
-        self.best = self.best or before  # where all are brittle now
 
     def _taught_again(self) -> None:
         """The best metric learnt once more from what this round has, more rows and neurons: round after round."""
@@ -198,10 +224,17 @@ class NetworkSearch(Candidates):
         """No hidden neurons. Heads other than "shln" are judged by this alone; a given width wants neurons."""
         head = self.spec.head
         if head.kind != "shln" or (head.width is None and not head.formula):
-            skips = (False, True) if depth and self.trial.grown(scaling, depth).all_widths <= MOST_LINKS else (False,)
+            skips = (False, True) if depth and self._may_skip(scaling, depth) else (False,)
             for skip in options(self.spec.skip, skips) if depth else skips:
                 branches = (self.spec.branches or 1) if depth else 1
                 self.loss(Plan(scaling, depth, "ridge", skip=skip, branches=branches))
+
+    def _may_skip(self, scaling: str, depth: int) -> bool:
+        return self._unseen(Plan(scaling, depth)) or self.trial.grown(scaling, depth).all_widths <= MOST_LINKS
+
+    def _unseen(self, plan: Plan) -> bool:
+        """Whether a look ahead asks for layers that nobody has grown yet: it grows none."""
+        return self._known is not None and not self.trial.has_grown(plan)
 
     def _neurons(self, scaling: str, depth: int, ridges: tuple[float, ...], *, walk: bool) -> None:
         """Hidden neurons with these encoder ridges, then with their neighbours as long as that helps."""
@@ -260,7 +293,9 @@ class NetworkSearch(Candidates):
     def _metrics(self, plan: Plan) -> None:
         """Full and diagonal, each with the power that suits it most often, the better one with the other power too;
         then more rounds of the best. Of few rows, whose choice is noise, two."""
-        columns = self.trial.input(self.trial.grown(plan.input_scaling, plan.depth), plan).columns
+        columns = self.trial.rows.d
+        if not self._unseen(plan):
+            columns = self.trial.input(self.trial.grown(plan.input_scaling, plan.depth), plan).columns
         only_diagonal = self.spec.head.metric == "diagonal" or columns > FULL_COLUMNS
         of_diagonal = 1.0 if plan.neurons == "radial" else 0.5
         kinds = ((True, of_diagonal),) if only_diagonal else ((False, 0.5), (True, of_diagonal))
@@ -309,6 +344,8 @@ class NetworkSearch(Candidates):
 
     def _links(self, plan: Plan) -> tuple[bool, ...]:
         """Whether to try direct links: so many columns are no hidden layer's work."""
+        if self._unseen(plan):
+            return (False, True)
         wide = self.trial.grown(plan.input_scaling, plan.depth).features_width > 3 * self.trial.width
         return (False,) if wide else (False, True)
 

@@ -98,7 +98,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
         judging = builder.judging(head)
     halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
-    found = (choice.table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
+    table = choice.table + choice.untried
+    found = (table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
     return Result(network, head, *found)
 
 

@@ -115,6 +115,10 @@ class ImageSearch(Search[ImagePlan]):
         self.scale = np.where(spread > 0, spread, 1.0)
 
     def run(self) -> tuple[ImagePlan, list[dict[str, Any]]]:
+        plan = self.go() or self.winner()
+        return plan, self.finished(plan) + self.left()
+
+    def walk(self) -> ImagePlan:
         spec, side = self.spec, self.side
         plan = spec.plan
         [patch, *_] = plan.patch
@@ -132,7 +136,7 @@ class ImageSearch(Search[ImagePlan]):
             deep = plan._replace(depth=2, patch=(patch,) if "patch" in spec.free else plan.patch)
             plan = self._better(plan, [deep])
         self.loss(plan)
-        return plan, self.finished(plan)
+        return plan
 
     def _improved(self, plan: ImagePlan, name: str, values: list) -> ImagePlan:
         return self._better(plan, [plan._replace(**{name: v}) for v in values]) if name in self.spec.free else plan

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._arrays import to_numpy
+from .._base.budget import active_budget
 from .._base.warn import warn
 from .._data.halves import FEW_ROWS
 from .._network.growth import Grower
@@ -66,7 +67,8 @@ def kept(
     broken = _broken(builder, whole, chosen, table)
     many = builder.survey.distinct >= FEW_ROWS  # of few all were in the trial, and what they say is noise
     numbers = builder.rows.n_classes == 0 and whole.error > NEARLY_NOTHING
-    if not broken and not (many and numbers and whole.standard_error > UNSURE * whole.error):
+    unsure = many and numbers and whole.standard_error > UNSURE * whole.error and not active_budget().used_up
+    if not broken and not unsure:
         return choice, grower, head
     tried = [whole]
     for row in _others(table, choice.plan):

@@ -4,6 +4,7 @@ Of classes the loss is the log-loss of calibrated probabilities, else the square
 to the one met first, which is the simpler one. A candidate that is brittle is not chosen, unless all are.
 """
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._base.budget import active_budget
 from .._base.progress import Progress
 from .._engine.calibration import log_losses
 from .._engine.scores import Scored, concatenated, pooled
@@ -18,6 +20,9 @@ from .._network.output import Output
 
 BAGS = 200
 """Draws of the bootstrap."""
+
+NO_GAIN = 1.5
+"""A look ahead takes candidates that are not judged yet for so much worse than the best: they are not refined."""
 
 Merits = Callable[[Scored], np.ndarray]
 """What each row adds to the score that is reported."""
@@ -41,17 +46,40 @@ class Judged(NamedTuple):
     """Whether the rest of the rows were not asked, because the first part said that it cannot win."""
 
 
+class OutOfTime(Exception):
+    """The time is used up, and there is a candidate to end with."""
+
+
 class Search(Generic[P]):
     """Candidates and what was found of each. A kind of search says how one is judged, and in which order."""
 
     def __init__(self, progress: Progress, merits: Merits | None = None) -> None:
         self.progress, self.round, self.merits = progress, 1, merits
+        self.rounds = 1
+        """How many there will be."""
+        self.budget, self.stopped = active_budget(), False
         self._kept: dict[tuple[int, P], tuple[np.ndarray, np.ndarray]] = {}
         """Losses and merits of the rows, by round and plan."""
         self.table: list[dict[str, Any]] = []
+        self.untried: list[tuple[int, P]] = []
+        """Where the time was used up: rounds and plans that would have come next."""
         self.best: tuple[P, np.ndarray] | None = None
-        self._weight = np.ones(0)
-        self._group: np.ndarray | None = None
+        self._led: set[tuple[int, P]] = set()
+        """Those that were the best when they were met."""
+        self._refused: set[tuple[int, P]] = set()
+        """Those that are no choice."""
+        self._weights: dict[int, np.ndarray] = {}
+        """Of the rows, by round."""
+        self._groups: dict[int, np.ndarray | None] = {}
+        self._known: Search[P] | None = None
+        """In a look ahead, the search that it is of."""
+        self._planned: list[P] = []
+        """And what it has met that is not judged yet."""
+
+    def walk(self) -> P | None:
+        """One round: every candidate, by `loss`. Which comes next may depend on what was found, and on nothing else.
+        Returns what it ends with, where that is not the lowest loss."""
+        raise NotImplementedError
 
     def judge(self, plan: P, near: float | None) -> Judged | None:
         """None where the plan is no choice. `near` is an output ridge to begin with."""
@@ -64,21 +92,85 @@ class Search(Generic[P]):
     def in_words(self, plan: P) -> str:
         raise NotImplementedError
 
+    def columns_of(self, plan: P) -> dict[str, Any]:
+        """A plan as columns of the table."""
+        return plan._asdict()  # type: ignore[attr-defined]
+
+    def go(self) -> P | None:
+        """Walk a round to its end, or until the time is used up; then what it has still to try is written down."""
+        try:
+            return self.walk()
+        except OutOfTime:
+            self.stopped = True
+            self.untried += [(self.round, plan) for plan in self.ahead()]
+            return None
+
+    def ahead(self) -> list[P]:
+        """What this round has still to try, if nothing of it is better than the best so far.
+
+        What comes next depends on what is found: so the way is gone again from the start of the round, with what is
+        known of each candidate, and as if all others were worse than the best: more may come, and fewer seldom.
+        """
+        scout = copy.copy(self)
+        scout.table = [row for row in self.table if row["round"] < self.round]
+        scout.best, scout._known, scout._planned = None, self, []
+        scout.walk()
+        return scout._planned
+
+    def _supposed(self, plan: P) -> float:
+        """In a look ahead, the loss that is known, or one that nothing follows from."""
+        assert self._known is not None
+        key, losses = (self.round, plan), [row["loss"] for row in self.sound() if row["round"] == self.round]
+        if key in self._known._refused:
+            return math.inf
+        row = self._known._row_of(plan)
+        if row is None:
+            self._planned.append(plan)
+            loss = NO_GAIN * min(losses, default=1.0)
+            row = {"plan": plan, "round": self.round, "loss": loss, "brittle": False, "ridge": None}
+        self.table.append(row)
+        if key in self._known._led or self.best is None:
+            self.best = plan, np.ones(0)
+        return math.inf if row["brittle"] else row["loss"]
+
+    def _row_of(self, plan: P) -> dict[str, Any] | None:
+        """Of this round."""
+        return next((row for row in self.table if row["plan"] == plan and row["round"] == self.round), None)
+
+    def _announce(self, plan: P) -> None:
+        """Which candidate this is, and of how many as far as one can see now."""
+        if not self.progress.heard:
+            return
+        number = sum(row["round"] == self.round for row in self.table) + 1
+        place = f"candidate {number} of {number - 1 + len(self.ahead())}"
+        if self.rounds > 1:
+            place = f"round {self.round} of {self.rounds}, {place}"
+        self.progress.stage(f"{place}: {self.in_words(plan)}")
+
     def loss(self, plan: P, near: float | None = None) -> float:
         """Judge one candidate, note it, keep it if it is the best so far. Its loss; infinite where it is no choice."""
-        for row in self.table:
-            if row["plan"] == plan and row["round"] == self.round:
-                return math.inf if row["brittle"] else row["loss"]
+        row = self._row_of(plan)
+        if row is not None:
+            return math.inf if row["brittle"] else row["loss"]
+        if self._known is not None:
+            return self._supposed(plan)
+        if (self.round, plan) in self._refused:
+            return math.inf
+        if self.best is not None and self.budget.used_up:
+            raise OutOfTime
         start = time.perf_counter()
-        self.progress.stage(f"candidate {len(self.table) + 1}: {self.in_words(plan)}")
+        self._announce(plan)
         judged = self.judge(plan, near)
-        if judged is None:
+        scores = None if judged is None else joined(judged.scores)
+        error = math.inf if judged is None or scores is None else scores.squared_error(judged.scale)
+        if judged is None or scores is None or not math.isfinite(error):
+            self._refused.add((self.round, plan))
             return math.inf
-        scores, output = joined(judged.scores), judged.output
-        error = scores.squared_error(judged.scale)
-        if not math.isfinite(error):
-            return math.inf
-        losses = np.concatenate(judged.losses)
+        return self._noted(plan, judged, scores, error, time.perf_counter() - start)
+
+    def _noted(self, plan: P, judged: Judged, scores: Scored, error: float, seconds: float) -> float:
+        """A candidate in the table; its loss."""
+        output, losses = judged.output, np.concatenate(judged.losses)
         loss = float(np.average(losses, weights=scores.chooser))
         self.table.append(
             {
@@ -93,7 +185,7 @@ class Search(Generic[P]):
                 "ridge": output.ridge,
                 "ridge_guo2003": output.guo2003,
                 "brittle": judged.brittle,
-                "seconds": time.perf_counter() - start,
+                "seconds": seconds,
             }
         )
         if judged.brittle:
@@ -103,9 +195,10 @@ class Search(Generic[P]):
         if self.merits is not None:
             parts = [self.merits(part) for part in judged.scores]
             self._kept[self.round, plan] = losses, np.concatenate(parts)
-            self._weight, self._group = scores.chooser, scores.group
+            self._weights[self.round], self._groups[self.round] = scores.chooser, scores.group
         if self.best is None or scores.lower(losses, self.best[1]):
             self.best = plan, losses
+            self._led.add((self.round, plan))
         return loss
 
     def optimism(self, chosen: P, seed: int) -> float:
@@ -117,9 +210,10 @@ class Search(Generic[P]):
         kept = [each for (number, _), each in self._kept.items() if number == self.round]
         if len(kept) < 2 or (self.round, chosen) not in self._kept:
             return 0.0
-        of_groups = [pooled(self._group, self._weight, *each)[1] for each in kept]
+        group, weights = self._groups[self.round], self._weights[self.round]
+        of_groups = [pooled(group, weights, *each)[1] for each in kept]
         losses, merits = (np.stack(part) for part in zip(*of_groups, strict=True))
-        (weight, _), n = pooled(self._group, self._weight), losses.shape[1]
+        (weight, _), n = pooled(group, weights), losses.shape[1]
         drawn = np.random.default_rng([seed, 3]).multinomial(n, np.full(n, 1.0 / n), BAGS)
         best = np.argmin((drawn * weight) @ losses.T, axis=1)
         left = (drawn == 0) * weight
@@ -144,10 +238,15 @@ class Search(Generic[P]):
 
     def finished(self, chosen: P) -> list[dict[str, Any]]:
         """The table for people: plans as columns, and which was chosen."""
-        last = self.table[-1]["round"] if self.table else 1
+        last = min(self.round, self.table[-1]["round"]) if self.table else 1
         for row in self.table:
             row["chosen"] = row.pop("plan") == chosen and row["round"] == last
         return self.table
+
+    def left(self) -> list[dict[str, Any]]:
+        """What was not tried for want of time, as rows of the same table."""
+        nothing = dict.fromkeys(self.table[0]) | {"brittle": False, "chosen": False, "seconds": 0.0}
+        return [nothing | {"round": number} | self.columns_of(plan) for number, plan in self.untried]
 
 
 def row_losses(scores: Scored, scale: np.ndarray, classes: bool) -> np.ndarray:

@@ -94,6 +94,10 @@ class Trial(Builder):
             self._grown[scaling, depth] = grower
         return self._grown[scaling, depth]
 
+    def has_grown(self, plan: Plan) -> bool:
+        """Whether its layers are there already."""
+        return (plan.input_scaling, plan.depth) in self._grown
+
     def candidate(self, plan: Plan, near: float | None) -> LinearHead:
         """Its head, as wide as the round or as was asked for."""
         width = min(self.width, self.spec.head.width or self.width)

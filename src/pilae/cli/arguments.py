@@ -54,6 +54,12 @@ FIT = [
     Argument("--no-refit", action="store_true", help="keep the held-out rows out of the model that is written"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
     Argument("--fast", action="store_true", help="one network of a plain shape instead of the best of many"),
+    Argument(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="try no further network after so many seconds, and end with the best so far",
+    ),
     Argument("--seed", type=int, default=0, help="of the choice of rows that become neurons (default 0)"),
     Argument("--statistics", action="store_true", help="keep what Python's partial_fit needs: a larger file"),
     Argument("--quiet", action="store_true", help="no progress on standard error"),

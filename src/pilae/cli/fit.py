@@ -1,11 +1,13 @@
 """`pilae fit`: from a table to a model."""
 
 import copy
+import math
 import time
 from argparse import Namespace
 from collections.abc import Iterable
 
 from .. import save
+from .._base.budget import time_budget
 from .._base.progress import Progress
 from .._base.sentences import listed
 from .._data.sources import scan_blocks
@@ -36,6 +38,14 @@ def fit(options: Namespace) -> None:
     """Train on a table, score on rows held out of it, take these in too, save, report."""
     if not 0 <= options.holdout < 1:
         raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
+    seconds = math.inf if options.budget is None else options.budget
+    if not seconds >= 0:
+        raise ValueError(f"--budget must be at least 0 seconds, not {options.budget:g}.")
+    with time_budget(seconds):
+        _fit(options)
+
+
+def _fit(options: Namespace) -> None:
     options.output = options.output or default_output(options.table)
     check_output(options.output, options.table)
     if options.report is not None:
@@ -60,6 +70,7 @@ def fit(options: Namespace) -> None:
             about["whole"] = test
         write_report(model, columns, part, options.report, about, _code(options, table))
     progress.close()
+    untried = sum(row["loss"] is None for row in model.search_)
     result = {
         "model": options.output,
         "task": columns.task,
@@ -72,6 +83,8 @@ def fit(options: Namespace) -> None:
         "rows_without_target": counted.without_target,
         "score": SCORES[columns.task],
         "seconds": seconds,
+        "candidates": len(model.search_) - untried,
+        "candidates_not_tried": untried,
         "remarks": said,
     }
     remark(said)
@@ -145,6 +158,9 @@ def _lines(result: dict, options: Namespace, columns: FileColumns, model: Model)
         lines.append(
             f"held-out {score:<14}{held_out:.4f}  ({result['held_out_rows']:,} rows it had not seen, {taken_in})"
         )
+    if result["candidates_not_tried"]:
+        left = f"{result['candidates']} networks tried, then the time was used up: at least"
+        lines.append(f"{left} {result['candidates_not_tried']} more were not")
     if result["rows_without_target"]:
         lines.append(f"left out: {result['rows_without_target']:,} rows without a target")
     return [*lines, f"written: {options.output}" + (f", {options.report}" if options.report else "")]

@@ -156,7 +156,7 @@ class DepthDisplay(Display):
     @classmethod
     def computed(cls, search: list[dict[str, Any]]) -> Self:
         """The values alone, nothing drawn: of a table like `search_`."""
-        first = [row for row in search if row["round"] == 1]
+        first = [row for row in search if row["round"] == 1 and row["loss"] is not None]
         chosen = next(row["depth"] for row in search if row["chosen"])
         return cls([row["depth"] for row in first], [row["loss"] for row in first], chosen)
 

@@ -82,6 +82,7 @@ def _drawings(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., obje
     yield from _of_columns(summary)
     yield from _of_tested(summary.get("test") or {})
     path, spectrum, search = summary.get("width_path"), summary.get("spectrum"), summary.get("search", [])
+    search = [row for row in search if row["loss"] is not None]
     if path is not None:
         yield "width_path", partial(_width_path, path)
     if len({row["depth"] for row in search}) > 1:

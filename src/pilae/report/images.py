@@ -120,11 +120,14 @@ class ImageReport(Report):
         return Section("What the filters keep", text, [Picture(self.figures["reconstruction"], caption)])
 
     def _search(self) -> Section | None:
-        search = self.summary["search"]
+        search = [row for row in self.summary["search"] if row["loss"] is not None]
+        untried = len(self.summary["search"]) - len(search)
         if not search:
             return None
         rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in CANDIDATE] for row in search]
         text = ["One choice after another, by the squared leave-one-out error of a linear output layer on a sample."]
+        if untried:
+            text.append(f"The time that was given was used up: at least {untried} more candidates would have come.")
         head, chosen = [key.replace("_", " ") for key in CANDIDATE], [bool(row["chosen"]) for row in search]
         tables = [table("Candidates, in the order they were tried.", head, rows, chosen=chosen)]
         return Section("Why these", text, tables=tables)

@@ -242,7 +242,8 @@ class Report:
         return Section("The network", text, self._figures("spectrum"), tables, folded=True)
 
     def _search(self) -> Section | None:
-        search = self.summary["search"]
+        search = [row for row in self.summary["search"] if row["loss"] is not None]
+        untried = self.summary["search"][len(search) :]
         section = Section("What was searched", figures=self._figures("width_path", "depth"), folded=True)
         if search:
             last = max(row["round"] for row in search)
@@ -257,13 +258,19 @@ class Report:
                     "in later ones the best few again, with more neurons and, where there are enough, on more rows: "
                     "the last decided. Losses of different rounds come from different rows and are not to be compared."
                 )
-            section.tables = [self._round(number, last) for number in range(last, 0, -1)]
+            section.tables = [self._round(search, number, last) for number in range(last, 0, -1)]
+            if untried:
+                section.text.append(
+                    f"The time that was given was used up: at least {len(untried)} more candidates would have come. "
+                    "The best so far was taken."
+                )
+                left = [[candidate_words(row), row["round"]] for row in untried]
+                section.tables.append(table("Not tried.", ["candidate", "round"], left, most=SHOWN_CANDIDATES))
             section.glossary = GLOSSARY
         return section if search or section.figures else None
 
-    def _round(self, number: int, last: int) -> Table:
-        rows = [row for row in self.summary["search"] if row["round"] == number]
-        rows.sort(key=lambda row: float(row["loss"]))
+    def _round(self, search: list[dict[str, Any]], number: int, last: int) -> Table:
+        rows = sorted((row for row in search if row["round"] == number), key=lambda row: float(row["loss"]))
         name = {last: "The last round", 1: "The first round"}.get(number, "The round between")
         name = "The only round" if last == 1 else name
         return table(
