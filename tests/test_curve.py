@@ -135,3 +135,13 @@ def test_robust_weights_deal_with_tails_themselves(heavy):
     X, y, _, _ = heavy
     model = PILAERegressor(random_state=0, max_depth=0, loss="robust", head="ridge").fit(X, y)
     assert model.target_scaling_ == "none"
+
+
+def test_scales_of_more_rows_than_are_scored_are_compared_on_the_rows_that_both_have():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12_000, 3))
+    y = np.exp(X @ [1.0, 0.7, 0.4] + 0.3 * rng.standard_normal(len(X)))
+    model = PILAERegressor(max_depth=0, head="ridge").fit(X, y)  # of each scale another 10,000 are scored
+    assert model.target_scaling_ == "asinh"
+    plain = PILAERegressor(max_depth=0, head="ridge", target_scaling="none").fit(X, y)
+    assert model.loo_score_ > plain.loo_score_

@@ -36,6 +36,9 @@ HUBER_ROUNDS = 2
 HUBER = 1.345
 """In the first rounds weights fall with the inverse of residuals of more than so many standard deviations."""
 
+SAME_ROWS = 100
+"""Two scales of the targets are compared on at least so many rows, or on all; else the user's stays."""
+
 ROBUST_ROWS = 10
 """With fewer rows nobody can say which is wrong."""
 
@@ -228,7 +231,10 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         curved = curved.smeared(other.head.residuals())
         assert other.judging is not None
         scale = np.maximum(np.std(plain.judging.targets, axis=0), np.finfo(float).tiny)
-        if asked == "asinh" or curve_is_better(plain.judging, curved.of_users(other.judging), scale):
+        # rows are drawn by what they are with their targets: of many each scale has others, and always another order
+        _, mine, theirs = np.intersect1d(plain.judges, other.judges, return_indices=True)
+        users, enough = curved.of_users(other.judging).at(theirs), len(mine) >= min(SAME_ROWS, len(plain.judges))
+        if asked == "asinh" or (enough and curve_is_better(plain.judging.at(mine), users, scale)):
             return other, curved
         return plain, targets
 

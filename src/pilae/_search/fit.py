@@ -47,6 +47,8 @@ class Result(NamedTuple):
     """What of its score is the luck of having been chosen."""
     judging: Scored | None
     """Leave-one-out results of the rows that judge, the same whatever was chosen."""
+    judges: np.ndarray
+    """The numbers of these rows."""
     scored: Rows
     """Rows that its leave-one-out results are of."""
     extent: Extent
@@ -93,13 +95,16 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     rows.passes = grower.passes
     network = builder.network(grower, plan)
     moved = judging = None
+    judges = np.zeros(0, np.int64)
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
+        numbers = survey.scored.numbers
+        judges = (np.arange(survey.scored.n) if numbers is None else numbers)[builder.judges]
     halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     table = choice.table + choice.untried
-    found = (table, halves, moved, choice.optimism, judging, survey.scored, survey.extent, means)
+    found = (table, halves, moved, choice.optimism, judging, judges, survey.scored, survey.extent, means)
     return Result(network, head, *found)
 
 

@@ -219,7 +219,7 @@ class Search(Generic[P]):
         left = (drawn == 0) * weight
         total = left.sum(axis=1)
         scored = np.einsum("bi,bi->b", left, merits[best])[total > 0] / total[total > 0]
-        own = float(np.average(self._kept[self.round, chosen][1], weights=self._weight))
+        own = float(np.average(self._kept[self.round, chosen][1], weights=weights))
         return max(0.0, own - float(scored.mean())) if len(scored) else 0.0
 
     def sound(self) -> list[dict[str, Any]]:
