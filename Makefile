@@ -9,7 +9,7 @@ MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
 # what people install and what tests and documentation need, torch aside
 EVERYTHING := .[dev,docs,dask,parquet,table,save,report,onnx]
 
-.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale study-peers clean
+.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale study-peers study-mixed clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -140,10 +140,23 @@ study-peers: .venv-peers/done
 	.venv-peers/bin/python -m studies.tables.ranks
 	.venv-peers/bin/python -m studies render
 
+.venv-mixed/done: studies/tables/mixed.txt
+	$(PYTHON) -m venv .venv-mixed
+	.venv-mixed/bin/python -m pip install --quiet -e ".[table,save]" -r studies/tables/mixed.txt
+	touch $@
+
+# mixed tables beside skrub's pipelines: can be interrupted and continued; PARTS=folds REPEATS=1 for a first look, AGAIN=--again
+# measures what is there already, PILAE_DATA is the folder that has messy/ in it
+PARTS ?= folds command seeds
+REPEATS ?= 1
+study-mixed: .venv-mixed/done
+	.venv-mixed/bin/python -m studies.tables.mixed --parts $(PARTS) --repeats $(REPEATS) $(AGAIN)
+	.venv-mixed/bin/python -m studies render
+
 bench-scale: $(VENV)/dev
 	$(BIN)/python -m studies.speed.scale
 	$(BIN)/python -m studies.speed.scale large
 	$(BIN)/python -m studies render
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-lowest .venv-newest .venv-build .venv-audit build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-mixed .venv-lowest .venv-newest .venv-build .venv-audit build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -2,7 +2,7 @@
 
 from studies.render import made, named, rows, table
 from studies.store import read, results_of
-from studies.tables import peer_pages
+from studies.tables import mixed_pages, peer_pages
 
 OWN, MLP, BOOSTING = "PILAEClassifier", "MLPClassifier", "HistGradientBoosting"
 
@@ -149,9 +149,11 @@ def beyond_robust() -> str:
 
 
 PAGES = {
-    "README.md": {"peers_both": peer_pages.both},
+    "README.md": {"peers_both": peer_pages.both, "mixed_summary": mixed_pages.mixed_summary},
     "studies/README.md": named(tabular),
     "studies/tables/PEERS.md": peer_pages.PAGE,
-    "docs/choose.md": named(choose_means, choose_boosting, choose_small, choose_linear, choose_wide, choose_strangers),
+    "docs/mixed.md": mixed_pages.PAGE,
+    "docs/choose.md": named(choose_means, choose_boosting, choose_small, choose_linear, choose_wide, choose_strangers)
+    | named(mixed_pages.choose_mixed),
     "docs/beyond.md": named(beyond_residual, beyond_sparse, beyond_robust),
 }
