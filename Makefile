@@ -145,12 +145,12 @@ study-peers: .venv-peers/done
 	.venv-mixed/bin/python -m pip install --quiet -e ".[table,save]" -r studies/tables/mixed.txt
 	touch $@
 
-# mixed tables beside skrub's pipelines: can be interrupted and continued; PARTS=folds REPEATS=1 for a first look, AGAIN=--again
-# measures what is there already, PILAE_DATA is the folder that has messy/ in it
+# mixed tables beside skrub's pipelines: can be interrupted and continued; PARTS=folds FOLDS=2 for a first look, AGAIN=--again
+# measures what is there already, REPEATS=3 more folds, PILAE_DATA is the folder that has messy/ in it
 PARTS ?= folds command seeds
 REPEATS ?= 1
 study-mixed: .venv-mixed/done
-	.venv-mixed/bin/python -m studies.tables.mixed --parts $(PARTS) --repeats $(REPEATS) $(AGAIN)
+	.venv-mixed/bin/python -m studies.tables.mixed --parts $(PARTS) --folds $(FOLDS) --repeats $(REPEATS) $(AGAIN)
 	.venv-mixed/bin/python -m studies render
 
 bench-scale: $(VENV)/dev

@@ -101,7 +101,7 @@ def test_a_run_goes_on_where_it_was_stopped(made_up, monkeypatch, capsys):
     assert said["classes"] == first
     assert {len(fold["coverage"]) for fold in said["numbers"]["folds"]["pilae"].values()} == {5}
     monkeypatch.setattr(sys, "argv", [*asked, "classes", "--rows", "40"])
-    with pytest.raises(SystemExit, match="tables of up to 10000 rows"):
+    with pytest.raises(SystemExit, match="tables of up to 5000 rows"):
         mixed.main()
 
 

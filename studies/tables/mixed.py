@@ -1,6 +1,6 @@
 """pilae beside skrub's pipelines on mixed tables: text, dates, gaps and identifiers left in.
 
-    python -m studies.tables.mixed [--tables name ...] [--parts folds command seeds] [--repeats 1] [--rows 10000]
+    python -m studies.tables.mixed [--tables name ...] [--parts folds command seeds] [--folds 5] [--repeats 1]
 
 Run it in an environment of its own (`make study-mixed`, packages in studies/tables/mixed.txt); with PILAE_DATA the
 eight tables of its folder `messy` are measured too. The tables and the rules they were chosen by are in
@@ -40,7 +40,7 @@ import pandas as pd
 
 from studies.measure import describe, version
 from studies.store import read, results_of, write
-from studies.tables.mixed_tables import TABLES, Fold, folds, load, shape
+from studies.tables.mixed_tables import FOLDS, TABLES, Fold, folds, load, shape
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 """What the libraries look at when they are loaded; pilae's own threads go by the last."""
@@ -284,8 +284,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), metavar="name")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="name")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="part")
-    parser.add_argument("--repeats", type=int, default=1, help="of the five folds")
-    parser.add_argument("--rows", type=int, default=10_000, help="tables of more are cut to that many")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="the first so many of five")
+    parser.add_argument("--repeats", type=int, default=1, help="of these folds")
+    parser.add_argument("--rows", type=int, default=5000, help="tables of more are cut to that many")
     parser.add_argument("--again", action="store_true", help="measure what is there already, too")
     parser.add_argument("--two-threads", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(words)
@@ -296,7 +297,7 @@ def cells(name: str, options: argparse.Namespace) -> Iterator[tuple[tuple[str, .
     classes = TABLES[name].classes
     X, y = load(name, options.rows)
     for repeat in range(options.repeats if "folds" in options.parts else 0):
-        for k, fold in enumerate(folds(X, y, classes, repeat)):
+        for k, fold in zip(range(options.folds), folds(X, y, classes, repeat), strict=False):
             for model in options.models:
                 yield (
                     ("folds", model, f"{repeat}.{k}"),
