@@ -64,10 +64,6 @@ class Scored(NamedTuple):
         any of them is wrong then; rows that are neurons are the harder ones: there all count."""
         return self.weight if len(self.weight) < FEW_ROWS else self.chooser
 
-    def at(self, rows: np.ndarray | slice) -> "Scored":
-        """Of some of the rows."""
-        return Scored(*(column[rows] for column in self))
-
     def row_errors(self, scale: np.ndarray) -> np.ndarray:
         """sum_k ((z - out)_k / scale_k)^2 of each row."""
         return np.sum(((self.targets - self.outputs) / scale) ** 2, axis=1)
