@@ -348,7 +348,10 @@ FATAL = ("one row", "two equal rows", "all rows the same", "all zero", "no rows"
 def anything(model: Any, X: np.ndarray) -> None:
     """Whatever hypothesis finds worth trying."""
     y = np.arange(len(X)) % 2
-    said = answers(fitted(model, X, y), X)
+    found = fitted(model, X, y)
+    said = answers(found, X)
+    if np.isnan(X).any() and takes_gaps(model):
+        X = found.fitted_.columns.intake(X)  # gaps filled, and flagged where they tell
     as_by_hand(model, said, X, y, np.ones(len(X)), f"{model} on {X!r}")
 
 
