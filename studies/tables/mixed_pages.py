@@ -1,11 +1,13 @@
 """The tables of docs/mixed.md: scores, the command, intervals, seeds and threads; and what other pages say of them."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from statistics import mean, median, stdev
 
 from studies.render import made, named, number, table
 from studies.store import read, results_of
+from studies.tables.mixed_tables import FOLDS, MESSY
 
 OWN, BOOSTING, LINEAR = "pilae", "boosting", "linear"
 
@@ -15,6 +17,9 @@ NEAR = 0.005
 """Half a point: so much less is no loss to speak of."""
 
 POINT = 0.01
+
+BROKEN = 0.1
+"""A model that is so far behind has not only lost."""
 
 TIMES = 3.0
 """Processor time of the command, in those of the script with boosting, that is hoped for."""
@@ -41,10 +46,13 @@ def average(cell: dict, model: str, key: str) -> float | None:
 
 
 def gain(cell: dict, other: str) -> tuple[float, float] | None:
-    """How much the score is above the other's on the folds that both have, and its standard error over folds."""
+    """How much the score is above the other's on the folds that both have, and its standard error over folds, which
+    fewer than five say nothing of (NaN)."""
     own, theirs = figures(cell, OWN, "score"), figures(cell, other, "score")
     gains = [own[place] - theirs[place] for place in own if place in theirs]
-    return (mean(gains), stdev(gains) / len(gains) ** 0.5) if len(gains) > 1 else None
+    if not gains:
+        return None
+    return mean(gains), stdev(gains) / len(gains) ** 0.5 if len(gains) >= FOLDS else math.nan
 
 
 def gains(other: str) -> dict[str, float]:
@@ -62,11 +70,42 @@ def mixed_summary() -> str:
             worst = min(found, key=found.__getitem__)
             lost = f"{worst} ({100 * found[worst]:+.1f})" if found[worst] < 0 else "-"
             above, near = (sum(each >= least for each in found.values()) for least in (0.0, -NEAR))
-            shown.append([words, str(len(found)), str(above), str(near), f"{100 * mean(found.values()):+.1f}", lost])
+            means = [f"{100 * middle(found.values()):+.1f}" for middle in (mean, median)]
+            shown.append([words, str(len(found)), str(above), str(near), *means, lost])
     if not shown:
         return "Not measured yet."
-    head = "pilae against | tables | as good or better | minus half a point or better | mean, points | most lost on"
-    return table(head, shown)
+    head = "pilae against | tables | as good or better | minus half a point or better"
+    head += " | mean, points | median | most lost on"
+    return f"{table(head, shown)}\n\n{carried()}"
+
+
+def carried() -> str:
+    """Which tables the mean rests on: boosting breaks down on some."""
+    found = gains(BOOSTING)
+    far = {name: each for name, each in found.items() if each > BROKEN}
+    rest = [each for name, each in found.items() if name not in far]
+    words = []
+    if far and rest:
+        named_ = ", ".join(f"{name} ({100 * each:+.1f})" for name, each in far.items())
+        words.append(
+            f"The mean against boosting rests on {named_}, where boosting breaks down; without "
+            f"{'them' if len(far) > 1 else 'it'} it is {100 * mean(rest):+.1f}."
+        )
+    new = {name: each for name, each in found.items() if name not in MESSY}
+    near = sum(each >= -NEAR for each in new.values())
+    if new and len(new) < len(found):
+        words.append(
+            f"Leaving out the tables of the folder `messy`, on which pilae was worked while they were in sight: minus "
+            f"half a point or better on {near} of {len(new)}, median {100 * median(new.values()):+.1f}."
+        )
+    few = sum(len(figures(cell, OWN, "score")) < FOLDS for cell in results()["tables"].values())
+    if few:
+        words.append(f"{few} tables have fewer than five folds so far.")
+    return "\n".join(words)
+
+
+def shown_gain(value: float, error: float, folds: int) -> str:
+    return f"{100 * value:+.1f} " + (f"({folds} folds)" if math.isnan(error) else f"± {100 * error:.1f}")
 
 
 def size(cell: dict) -> str:
@@ -93,7 +132,7 @@ def mixed_scores(classes: bool) -> str:
         best = max((word for word in words.values() if word != "-"), key=float, default="")
         scores = [f"**{word}**" if word == best else word for word in words.values()]
         both = gain(cell, BOOSTING)
-        apart = "-" if both is None else f"{100 * both[0]:+.1f} ± {100 * both[1]:.1f}"
+        apart = "-" if both is None else shown_gain(*both, len(figures(cell, OWN, "score")))
         others = [", ".join(number(average(cell, model, key)) for model in models) for key in ("loss", "seconds")]
         shown.append([name, size(cell), *scores, apart, *others])
     if not shown:
@@ -228,7 +267,7 @@ def choose_mixed() -> str:
         near = sum(each >= -NEAR for each in found[other].values())
         words.append(
             f"Beside {by}: half a point below or better on {near} of {len(found[other])} tables, "
-            f"{100 * mean(found[other].values()):+.1f} points on average."
+            f"{100 * median(found[other].values()):+.1f} points on the median one."
         )
     lost = sorted((each, name) for name, each in found[BOOSTING].items() if each < -2 * NEAR)[:5]
     if lost:
