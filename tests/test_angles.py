@@ -143,6 +143,17 @@ def test_digits_without_an_argument():
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[:20]))
 
 
+def test_a_search_says_where_it_is_and_ends_in_time(capsys):
+    model = PILAEImageClassifier(filters=8, verbose=1).fit(X[:80], Y[:80])
+    said = capsys.readouterr()
+    assert "candidate 1 of " in said.out + said.err
+    with pilae.time_budget(0):
+        short = PILAEImageClassifier(filters=8).fit(X[:80], Y[:80])
+    tried = [row for row in short.search_ if row["loss"] is not None]
+    assert 0 < len(tried) < len(model.search_)
+    assert short.predict(X[:5]).shape == (5,)
+
+
 def test_objects_are_found_to_be_the_same_in_the_mirror():
     """Letters and others that are drawn either way round with no difference in class."""
     rng = np.random.default_rng(0)

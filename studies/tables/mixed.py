@@ -6,11 +6,10 @@ Run it in an environment of its own (`make study-mixed`, packages in studies/tab
 eight tables of its folder `messy` are measured too. The tables and the rules they were chosen by are in
 `studies.tables.mixed_tables`. Three parts, each with one thread:
 
-- folds: repeated 5-fold, the same for all. "pilae" is the estimator on the DataFrame; where it refuses a column of free
-  text, what `pilae fit` makes of the same rows. "boosting" and "linear" are `skrub.tabular_pipeline` with
-  HistGradientBoosting and with LogisticRegression or Ridge. Accuracy or R², log-loss or root mean squared error,
-  processor seconds of fit and predict; of pilae its own estimate of the score, and how many targets its 90% intervals
-  hold, by fifths of the prediction.
+- folds: repeated 5-fold, the same for all. "pilae" is the estimator on the DataFrame. "boosting" and "linear" are
+  `skrub.tabular_pipeline` with HistGradientBoosting and with LogisticRegression or Ridge. Accuracy or R²,
+  log-loss or root mean squared error, processor seconds of fit and predict; of pilae its own estimate of the score, and
+  how many targets its 90% intervals hold, by fifths of the prediction.
 - command: processor seconds of the whole command `pilae fit`, imports and held-out rows included, on the training rows
   of the first fold as a CSV file, beside those of a script with skrub's boosting; the file's size and the processor
   seconds of loading it, imports not included.
@@ -21,8 +20,6 @@ continued: what is there is measured again only with `--again`. What fails is wr
 """
 
 import argparse
-import contextlib
-import io
 import json
 import os
 import resource
@@ -64,7 +61,7 @@ SCRIPT = Path(__file__).parent / "skrub_script.py"
 
 
 class Pilae:
-    """The estimator on the DataFrame; where that refuses free text, the model of `pilae fit`."""
+    """The estimator on the DataFrame."""
 
     def __init__(self, classes: bool, seed: int = 0) -> None:
         self.classes, self.seed = classes, seed
@@ -73,26 +70,7 @@ class Pilae:
         import pilae
 
         make = pilae.PILAEClassifier if self.classes else pilae.PILAERegressor
-        try:
-            self.model = make(random_state=self.seed).fit(X, y)
-        except ValueError as error:
-            if "free text" not in str(error):
-                raise
-            with tempfile.TemporaryDirectory() as folder:
-                self.model = self._by_command(Path(folder), X, y)
-
-    def _by_command(self, folder: Path, X: pd.DataFrame, y: np.ndarray) -> Any:
-        """All rows are learnt from, as in the estimator."""
-        import pilae
-        from pilae.cli import main
-
-        words = fit_words(written(folder, X, y), folder / "m.pilae", self.classes)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            status = main([*words, "--holdout", "0", "--seed", str(self.seed)])
-        if status:
-            raise ValueError(said.getvalue().strip().splitlines()[-1])
-        return pilae.load(str(folder / "m.pilae"))
+        self.model = make(random_state=self.seed).fit(X, y)
 
     def predict(self, X: pd.DataFrame) -> np.ndarray:
         return self.model.predict(X)
@@ -105,15 +83,11 @@ class Pilae:
         return self.model.classes_
 
     def intervals(self, X: pd.DataFrame) -> np.ndarray:
-        *before, (_, last) = self.model.steps if hasattr(self.model, "steps") else [("model", self.model)]
-        for _, step in before:
-            X = step.transform(X)
-        return last.predict_interval(X, COVERAGE)
+        return self.model.predict_interval(X, COVERAGE)
 
     @property
     def loo(self) -> float:
-        last = self.model.steps[-1][1] if hasattr(self.model, "steps") else self.model
-        return float(last.loo_score_)
+        return float(self.model.loo_score_)
 
 
 def skrub_model(name: str, classes: bool) -> Any:

@@ -86,6 +86,10 @@ class AngleSearch(Search[AnglePlan]):
         return plan, table, several if rows <= len(self.Z) else [self.solved(plan, several).ridge]
 
     def run(self) -> tuple[AnglePlan, list[dict[str, Any]]]:
+        plan = self.go() or self.winner()
+        return plan, self.finished(plan) + self.left()
+
+    def walk(self) -> AnglePlan:
         plan, side = self.spec.plan, self.side
         plan = self._improved(plan, "encoder_ridge", [0.01, 1.0])
         plan = self._improved(plan, "mirror", [True])
@@ -101,7 +105,7 @@ class AngleSearch(Search[AnglePlan]):
         if len(plan.patch) == 1 and several[-1] <= side and several[0] < patch:
             plan = self._improved(plan, "patch", [several])
         self.loss(plan)
-        return plan, self.finished(plan)
+        return plan
 
     def _improved(self, plan: AnglePlan, name: str, values: list) -> AnglePlan:
         """The best of the values, if it is worth the change."""
