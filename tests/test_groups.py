@@ -125,7 +125,8 @@ def test_what_only_a_group_knows_is_the_mean(size):
     F[:, 1] -= F[-1, 1]
     made, zbar = factors(F, Z, w, eigen=False)
     [each] = leave_one_out(made, [1e-13], zbar, lambda: iter([(F, Z, w, w, w, group)]))
-    close(each.outputs[:size], np.broadcast_to(zbar, (size, 2)))
+    # the mean of numbers about 1 that nearly cancel
+    close(each.outputs[:size], np.broadcast_to(zbar, (size, 2)), condition=1 / np.abs(zbar).max(), terms=len(group))
     assert np.isfinite(each.outputs).all()
 
 
