@@ -177,17 +177,11 @@ def test_some_images_to_compare_with():
     assert abs(model.loo_score_ - whole.loo_score_) < 0.1
 
 
-def test_comparing_with_nearly_all_is_comparing_with_all():
-    some = PILAEImageClassifier(**FIXED, anchors=299, ridge=1e-3).fit(X.astype(float), Y)
-    later = IMAGES[300:400].astype(float)
-    F = some.fitted_
-    cells, there = F.kernel.cells(later[..., None], NUMPY), F.anchor_cells("auto")
-    K = F.kernel(there, there, NUMPY)
-    k = F.kernel(cells, there, NUMPY)
-    outputs = some.decision_function(later)
-    assert np.isfinite(outputs).all()
-    assert k.shape == (100, 299)
-    assert np.linalg.eigvalsh(K)[0] > 0
+def test_nearly_all_images_say_what_all_say():
+    some, whole = (PILAEImageClassifier(**FIXED, anchors=count).fit(X.astype(float), Y) for count in (299, 300))
+    assert len(some.anchors_) == 299
+    later = IMAGES[300:600].astype(float)
+    assert np.mean(some.predict(later) == whole.predict(later)) > 0.95
 
 
 def test_predictions_do_not_depend_on_blocks_or_on_the_kind_of_pixels():

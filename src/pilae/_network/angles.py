@@ -104,10 +104,10 @@ class AngleKernel:
         n, m = int(one.own.shape[0]), int(other.own.shape[0])
         K = xp.zeros((n, m), dtype=one.own.dtype, device=space.device)
         for branch, A, B in zip(self.branches, one.units, other.units, strict=True):
-            mirror_cell, responses = mirror_places(branch)
             for cell in range(int(A.shape[1])):
                 partners = [B[:, cell, :]]
                 if self.mirrored:
+                    mirror_cell, responses = mirror_places(branch)
                     there = B[:, int(mirror_cell[cell]), :]
                     partners.append(xp.take(there, space.asarray(responses), axis=1))
                 self._add(K, A[:, cell, :], partners, space)
@@ -154,8 +154,7 @@ def mirror_places(branch: Branch) -> tuple[np.ndarray, np.ndarray]:
     """(for each cell the one that is its mirror image, for each response that of the mirrored filter)."""
     rows, columns = branch.grid
     cells = np.arange(rows * columns).reshape(rows, columns)[:, ::-1].reshape(-1)
-    width = branch.layers[-1].width
-    quarters = np.arange(width - width % 4).reshape(2, 2, -1)  # sign, filter or its mirror image, filter
+    quarters = np.arange(branch.layers[-1].width).reshape(2, 2, -1)  # sign, filter or its mirror image, filter
     return cells, quarters[:, ::-1].reshape(-1)
 
 

@@ -14,13 +14,8 @@ from .._network.branches import Branch
 from .._network.compared import in_common
 from .._network.output import Output
 from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
+from .images import PATCH_IMAGES, WORTH
 from .search import Judged, Search, row_losses
-
-PATCH_IMAGES = 4000
-"""Images that patches are taken from, at most."""
-
-WORTH = 0.01
-"""A change must lower the leave-one-out loss by this fraction."""
 
 MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
 """Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
