@@ -160,10 +160,16 @@ def dates(column: Column) -> np.ndarray:
 
         zone = getattr(column.dtype, "time_zone", None)
         column = column if zone is None else column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return column.cast(polars.Datetime("us")).to_numpy().astype("datetime64[us]")
+        return _microseconds(column.cast(polars.Datetime("us"))).view("datetime64[us]")
     import pandas
 
     return pandas.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+
+
+def _microseconds(column: Column) -> np.ndarray:
+    """The whole numbers that times of polars are, a gap as NumPy's NaT is: old releases hand times over by NumPy's old
+    interface and end the process."""
+    return column.to_physical().fill_null(np.iinfo(np.int64).min).to_numpy()
 
 
 def durations(column: Column) -> np.ndarray:
@@ -171,12 +177,11 @@ def durations(column: Column) -> np.ndarray:
     if _is_polars(column):
         import polars
 
-        spans = column.cast(polars.Duration("us")).to_numpy()
+        spans = _microseconds(column.cast(polars.Duration("us"))).view("timedelta64[us]")
     else:
         import pandas
 
-        spans = pandas.to_timedelta(column).to_numpy()
-    spans = spans.astype("timedelta64[us]")
+        spans = pandas.to_timedelta(column).to_numpy().astype("timedelta64[us]")
     return np.where(np.isnat(spans), np.nan, spans.astype(np.int64) / 1e6)
 
 
