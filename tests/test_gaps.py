@@ -228,3 +228,10 @@ def test_gaps_under_a_robust_loss_and_a_report():
 def test_scaled_by_a_pipeline_first():
     scaled = StandardScaler().fit_transform(X)
     assert gaps_of(PILAERegressor(**SMALL).fit(scaled, Z)).flagged.tolist() == [2]
+
+
+@pytest.mark.parametrize("power", [-200, 200])
+def test_numbers_that_float32_does_not_hold_fill_gaps_too(power):
+    plain, far = (RIDGE(dtype="float32").fit(x, Z) for x in (X, np.ldexp(X, power)))
+    np.testing.assert_array_equal(gaps_of(far).fill, np.ldexp(gaps_of(plain).fill, power))
+    close(far.predict(np.ldexp(X, power)), plain.predict(X), **evaluation(plain.predict, X, "float32"))

@@ -9,7 +9,7 @@ from helpers import blobs, close, rounding, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE
 from pilae._arrays import NUMPY, to_numpy
 from pilae._data.rows import Rows
-from pilae._engine.calibration import Calibration, class_calibration
+from pilae._engine.calibration import Calibration, class_calibration, class_temperature, label_calibration
 from pilae._engine.linalg import PrimalGram
 from pilae._engine.scaling import Scaling, Squash
 from pilae._engine.scores import Scored
@@ -198,6 +198,21 @@ def test_a_temperature_where_outputs_are_symmetric_a_map_where_classes_differ():
     same = truth.argmax(1) == skewed.argmax(1)
     assert np.abs(P - truth)[same].mean() < 0.02
     assert np.abs(Calibration(mapped.temperature).of_classes(skewed / 5) - truth)[same].mean() > 0.05
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("n", [20, 2000])
+def test_rows_without_an_error_are_no_proof_that_there_will_be_none(n, classes):
+    codes = np.arange(n) % classes
+    loo = scored(np.eye(classes)[codes], codes, classes)
+    right, exact = (n + 1) / (n + 2), {"rtol": 1e-10}  # the root is found to 1e-12 of log t
+    P = Calibration(class_temperature(loo)).of_classes(loo.outputs)
+    np.testing.assert_allclose(P[loo.targets == 1], right, **exact)
+    P = label_calibration(loo).of_labels(loo.outputs)
+    np.testing.assert_allclose(np.where(loo.targets == 1, P, 1 - P), right, **exact)
+    twice = scored(np.tile(loo.outputs, (2, 1)), np.tile(codes, 2), classes)
+    weighed = loo._replace(weight=2 * loo.weight)  # of each row two
+    np.testing.assert_allclose(class_temperature(weighed), class_temperature(twice), **exact)
 
 
 def test_with_two_classes_probability_never_falls_as_the_output_grows():

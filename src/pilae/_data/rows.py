@@ -121,7 +121,12 @@ class Rows:
         """Find out, in one pass, what to do with gaps and categories in the columns of these rows, and do so."""
         self.take_in(None)
         make = partial(IntakeSums, self.d, categorical)
-        self.take_in(self.total(make, IntakeSums.add, "looking at the columns").found())
+        dtype, self.dtype = self.dtype, "float64"  # float32 may not hold the numbers, before they have a gauge
+        try:
+            found = self.total(make, IntakeSums.add, "looking at the columns").found()
+        finally:
+            self.dtype = dtype
+        self.take_in(found)
 
     def _shape(self) -> tuple[int, int]:
         """Of the rows as they come."""

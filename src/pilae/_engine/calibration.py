@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .._arrays import Array, dtype_name, expit, namespace, space_of
 from .._base.saveable import saveable
-from .scores import Scored
+from .scores import Scored, rows_stood_for
 
 MAPPED_ROWS, MAPPED_CLASSES = 100, 30
 """Probabilities may come from a multinomial logistic map with at least so many scored rows for each class, and at most
@@ -17,10 +17,6 @@ so many classes."""
 
 LOWEST, HIGHEST = -3.0, 6.0
 """Of the logarithm of a temperature."""
-
-FLAT = 1e-12
-"""A log-loss that falls by less than this for one unit of temperature is at its lowest: where classes are divided
-without an error it falls for ever, and only rounding would say how far."""
 
 MOST_STEPS = 100
 """Of Newton's method: with bisection at hand it needs a few."""
@@ -79,12 +75,13 @@ def _bounded(scores: Array) -> Array:
 
 def label_calibration(loo: Scored) -> Calibration:
     """One temperature for all labels."""
-    z, out, w = loo.targets, loo.outputs, loo.weight / loo.weight.sum()
-    margin = (2 * z - 1) * (2 * out - 1)
+    margin = (2 * loo.targets - 1) * (2 * loo.outputs - 1)
+    (w, more), labels = _with_two_more(loo), margin.shape[1]
 
     def slope(t: float) -> tuple[float, float]:
-        p = scipy.special.expit(-t * margin)
-        return float(-w @ np.sum(margin * p, axis=1)), float(w @ np.sum(margin**2 * p * (1 - p), axis=1))
+        p, q = scipy.special.expit(-t * margin), float(scipy.special.expit(-t))
+        first = float(-w @ np.sum(margin * p, axis=1)) + more * labels * (1 - 2 * q)
+        return first, float(w @ np.sum(margin**2 * p * (1 - p), axis=1)) + 2 * more * labels * q * (1 - q)
 
     return Calibration(_temperature(slope))
 
@@ -140,16 +137,27 @@ def log_losses(loo: Scored) -> np.ndarray:
 
 def class_temperature(loo: Scored, tolerance: float = 1e-12) -> float:
     """The factor t on the outputs that gives softmax(t s) the lowest log-loss on the leave-one-out outputs."""
-    w, s = loo.weight / loo.weight.sum(), _below_the_best(loo.outputs)
-    wanted = float(w @ np.sum(loo.targets * s, axis=1))
+    s, (w, more) = _below_the_best(loo.outputs), _with_two_more(loo)
+    wanted, others = float(w @ np.sum(loo.targets * s, axis=1)), s.shape[1] - 1
 
     def slope(t: float) -> tuple[float, float]:
         p = np.exp(t * s)
         p /= np.sum(p, axis=1, keepdims=True)
         mean = np.sum(p * s, axis=1)
-        return float(w @ mean) - wanted, float(w @ (np.sum(p * s * s, axis=1) - mean**2))
+        q = others / (np.exp(t) + others)  # what is left for the other classes where one has 1 and they have 0
+        first = float(w @ mean) - wanted + more * (1 - 2 * q)
+        return first, float(w @ (np.sum(p * s * s, axis=1) - mean**2)) + 2 * more * q * (1 - q)
 
     return _temperature(slope, tolerance)
+
+
+def _with_two_more(loo: Scored) -> tuple[np.ndarray, float]:
+    """Shares of the rows, and of each of two more, of which one is right and one is wrong, with outputs of 1 and 0.
+
+    That is the rule of succession: n rows without an error are no proof that there will be none, and without these two
+    the log-loss of classes that are divided without an error would fall for ever with the temperature."""
+    count = max(rows_stood_for(loo.weight, loo.unit), 1.0)
+    return loo.weight / loo.weight.sum() * (count / (count + 2)), 1 / (count + 2)
 
 
 def _below_the_best(outputs: np.ndarray) -> np.ndarray:
@@ -165,7 +173,7 @@ def _temperature(slope: Callable[[float], tuple[float, float]], tolerance: float
     longest = 0.5 * (HIGHEST - LOWEST)
     for _ in range(MOST_STEPS):
         first, second = slope(float(np.exp(u)))
-        low, high = (u, high) if first < -FLAT else (low, u)
+        low, high = (u, high) if first < 0 else (low, u)
         step = -first / (second * np.exp(u)) if second > 0 else np.inf
         if not low < u + step < high or abs(step) > longest:
             step = 0.5 * (low + high) - u

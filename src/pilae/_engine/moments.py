@@ -235,8 +235,9 @@ class Moments:
 
     def gram(self, *, centred: bool = False, scale: Array = None) -> Array:
         """A'wA, or the same with the columns centred and, with `scale`, multiplied by one number each."""
+        xp = self.space.xp
         if not centred:
-            return self.aa if not self.shifted else self._about(0.0 * self.shift_a, self.shift_b).aa
+            return self.aa if not self.shifted else self._about(xp.zeros_like(self.shift_a), self.shift_b).aa
         if not isinstance(self.aa, np.ndarray):
             G = self.aa - _outer(self.sum_a, self.sum_a / self.weight)
             return G if scale is None else G * _outer(scale, scale)
@@ -252,7 +253,8 @@ class Moments:
         """A'wB, or the same with both sides centred."""
         if centred:
             return self.ab - _outer(self.sum_a, self.sum_b / self.weight)
-        return self.ab if not self.shifted else self._about(0.0 * self.shift_a, 0.0 * self.shift_b).ab
+        xp = self.space.xp
+        return self.ab if not self.shifted else self._about(xp.zeros_like(self.shift_a), xp.zeros_like(self.shift_b)).ab
 
     def variance_a(self) -> Array:
         """Weighted variance of each column of A (division by W)."""
