@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -24,17 +24,29 @@ TAME = 64
 """Weights up to 2**64 and down to 2**-64 are taken as they come."""
 
 
-def check_X(
+class Read(NamedTuple):
+    """X as a 2-D array of its own library, or CSR, its columns, and whether it has gaps."""
+
+    X: Any
+    columns: Columns
+    gaps: bool
+
+
+def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1) -> tuple[Array, Columns]:
+    """`read_X` of rows that may have gaps if columns are given that know what to do with them."""
+    return read_X(X, name, columns, min_rows)[:2]
+
+
+def read_X(
     X: Any, name: str, columns: Columns | None = None, min_rows: int = 1, *, gaps: bool = False, tables: bool = False
-) -> tuple[Array, Columns]:
-    """X as a 2-D array of its own library, or CSR, and its columns, which must be those of `fit` where they are given.
+) -> Read:
+    """X, with columns that must be those of `fit` where they are given.
 
     Nothing is copied that is already in order; `name` is the estimator's, for error sentences. With `gaps` X may hold
     NaN, with `tables` it may be a DataFrame of mixed columns; so it may for columns that know what to do with them.
     """
     if isinstance(X, Coded) and columns is not None and X.table is columns.table:
-        check_finite(X.X, "X", name, gaps=columns.intake is not None)
-        return X.X, columns
+        return Read(X.X, columns, check_finite(X.X, "X", name, gaps=columns.intake is not None))
     check_table(X, name)
     X = unmasked(X, "X")
     estimator = _estimator(name, columns)
@@ -53,8 +65,9 @@ def check_X(
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
     else:
         X = _plain(X, estimator, min_rows, reset=columns is None)
-    check_finite(X, "X", name, gaps=gaps if columns is None else columns.intake is not None)
-    return X, columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None), table)
+    found = check_finite(X, "X", name, gaps=gaps if columns is None else columns.intake is not None)
+    columns = columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None), table)
+    return Read(X, columns, found)
 
 
 @cache
@@ -231,14 +244,14 @@ def has_gaps(X: Array) -> bool:
     return not all_finite(values) and bool(space_of(values).xp.any(space_of(values).xp.isnan(values)))
 
 
-def check_finite(X: Array, what: str, name: str, *, gaps: bool = False) -> None:
-    """Finite numbers, or gaps where these are taken."""
+def check_finite(X: Array, what: str, name: str, *, gaps: bool = False) -> bool:
+    """Finite numbers, or gaps where these are taken; whether there are any."""
     values = X.data if scipy.sparse.issparse(X) else X
     if all_finite(values):
-        return
+        return False
     xp = space_of(values).xp
     if gaps and not bool(xp.any(xp.isinf(values))):
-        return
+        return True
     nan = not gaps and bool(xp.any(xp.isnan(values)))
     fill = "fill missing values first" if nan else "replace it by NaN and fill it"
     imputed = f"{fill}, for example with sklearn.impute.SimpleImputer in a Pipeline"

@@ -50,6 +50,9 @@ def checked_labels(y: Array, n: int, name: str) -> np.ndarray:
         check_finite(values, "y", name)
     if values.dtype == object and any(label is None for label in values.ravel().tolist()):
         raise ValueError("y holds None, which is no label: leave those rows out, or give them a class of their own.")
+    if values.dtype.kind in "biu" and values.ndim == 1 and 2 * len(np.unique(values)) <= len(values):
+        check_length(values, n)
+        return values  # classes, whatever else there is to say of targets
     try:
         with np.errstate(invalid="ignore"):  # floats beyond the integers are no classes
             kind = type_of_target(y, input_name="y")

@@ -10,7 +10,7 @@ from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .._base.sentences import listed
-from .check import check_same_space, check_X, has_gaps
+from .check import check_same_space, read_X
 from .columns import Columns
 from .dask import dask_rows, dask_table, is_dask, lazily
 from .labels import need_y
@@ -40,10 +40,12 @@ class Running(NamedTuple):
         weight: Column = None,
         unit: Column = None,
         categorical: tuple[int, ...] = (),
+        *,
+        gaps: bool = False,
     ) -> Rows:
-        """Arrays to fit on; these columns are categories."""
+        """Arrays to fit on; these columns are categories, and there may be gaps."""
         rows = Rows(X, space_for(X, self.device), *encoding, weight, unit, **self.settings)
-        if categorical or has_gaps(X):
+        if categorical or gaps:
             rows.learn_intake(categorical)
         return rows
 
@@ -194,11 +196,11 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
         look = Look(X.count())
         stream = Stream(X, place.space, look=look, name=running.name, gauge=place.gauge, **settings)
         return _taken_in(stream, columns)
-    X, _ = check_X(X, running.name, columns)
+    X, _, gaps = read_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
     columns.tell_unknown(X)
-    intake = None if columns.are_plain and not has_gaps(X) else columns.intake
+    intake = None if columns.are_plain and not gaps else columns.intake
     return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, intake=intake)
 
 

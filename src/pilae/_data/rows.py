@@ -116,6 +116,8 @@ class Rows:
         self.d = self.d if intake is None else intake.width
         self._moved: Array = None
         """X where the blocks are wanted, if it is dense, comes from elsewhere and fits there."""
+        self._classes: Array = None
+        """Class numbers where the blocks are wanted, if that is not in NumPy."""
 
     def learn_intake(self, categorical: tuple[int, ...] = ()) -> None:
         """Find out, in one pass, what to do with gaps and categories in the columns of these rows, and do so."""
@@ -261,18 +263,37 @@ class Rows:
         if self._moved is None and isinstance(self.X, np.ndarray) and self.space.holds(2 * self.X.nbytes):
             self._moved = self._dense(self.X)  # copied once, not in every pass
         X = self._dense(self.X[part, :]) if self._moved is None else self._moved[part, :]
-        return self._with_columns(X, start, *(at(getattr(self, name), part) for name in ROW_COLUMNS))
+        if self.codes is not None and self._classes is None and self.space != NUMPY:
+            self._classes = self.space.asarray(self.codes.astype(np.int64))
+        codes, *columns = (at(getattr(self, name), part) for name in ROW_COLUMNS)
+        Z = None if self._classes is None else self._indicators(self._classes[part])
+        return self._with_columns(X, start, codes, *columns, Z=Z)
+
+    def _indicators(self, codes: Array) -> Array:
+        return indicators(codes, self.n_classes, self.space, self.dtype)
 
     def _with_columns(
-        self, X: Array, start: int, codes: Column, targets: Column, weight: Column, unit: Column, group: Column = None
+        self,
+        X: Array,
+        start: int,
+        codes: Column,
+        targets: Column,
+        weight: Column,
+        unit: Column,
+        group: Column = None,
+        *,
+        Z: Array = None,
     ) -> Block:
-        """A block of rows that are where they are wanted, and of what belongs to them."""
-        if codes is not None:
-            Z = indicators(codes, self.n_classes, self.space, self.dtype)
-        else:
-            Z = None if targets is None else self.space.asarray(targets, self.dtype)
+        """A block of rows that are where they are wanted, and of what belongs to them; Z is made of codes or targets
+        where it is not there already."""
+        if Z is None and codes is not None:
+            Z = self._indicators(codes)
+        elif Z is None and targets is not None:
+            Z = self.space.asarray(targets, self.dtype)
         w = None if weight is None else self.space.asarray(weight, "float64")
-        return Block(without_weightless(X, w), Z, w, start, codes, unit, group)
+        if weight is not None and not (weight > 0).all():
+            X = without_weightless(X, w)
+        return Block(X, Z, w, start, codes, unit, group)
 
     def _dense(self, X: Array) -> Array:
         if scipy.sparse.issparse(X):
@@ -312,20 +333,18 @@ def counting(block: Block) -> Array:
 
 def without_weightless(X: Array, w: Array) -> Array:
     """X, with zeros in the rows of weight zero where these hold large numbers: infinity times zero is no number."""
-    if w is None:
-        return X
     xp = space_of(X).xp
     counts, zeros = (w > 0)[:, None], xp.zeros_like(X)
-    if bool(xp.all(counts)) or float(xp.max(xp.abs(xp.where(counts, zeros, X)))) <= LARGE:
+    if float(xp.max(xp.abs(xp.where(counts, zeros, X)))) <= LARGE:
         return X
     return xp.where(counts, X, zeros)
 
 
-def indicators(codes: np.ndarray, n_classes: int, space: Space, dtype: str) -> Array:
-    """One 0/1 column per class."""
+def indicators(codes: Array, n_classes: int, space: Space, dtype: str) -> Array:
+    """One 0/1 column per class; class numbers are in NumPy, or where the columns are wanted."""
     if space != NUMPY:  # made there: numbers travel, not a table of zeros
         xp, device = space
-        numbers = space.asarray(codes.astype(np.int64))
+        numbers = space.asarray(codes.astype(np.int64)) if isinstance(codes, np.ndarray) else codes
         return xp.astype(numbers[:, None] == xp.arange(n_classes, device=device)[None, :], getattr(xp, dtype))
     Z = np.zeros((len(codes), n_classes), dtype=dtype)
     Z[np.arange(len(codes)), codes] = 1.0

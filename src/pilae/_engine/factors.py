@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, namespace, solve_triangular
+from .._arrays import Array, diagonal, namespace, solve_triangular
 from .linalg import eigen_nonnegative, ridge_factor
 
 EIGEN_WIDTH = 400
@@ -45,6 +45,7 @@ class RidgeFactors:
         self._eigen: tuple[Array, Array, Array, float] | None = None
         self.route = "cholesky"
         self._last: tuple[float, Factor] | None = None
+        self._trace: float | None = None
         self._indefinite = 0.0 if nested or G.shape[0] > EIGEN_WIDTH else np.inf
         """The largest ridge that is known to have no Cholesky factor; larger ones may have."""
         if G.shape[0] <= EIGEN_WIDTH and not nested:
@@ -60,7 +61,9 @@ class RidgeFactors:
             if self._last is not None and self._last[0] == ridge:
                 return self._last[1]
             self._last = None  # two at once would be too much to hold
-            L = ridge_factor(self.G, lam)
+            if self._trace is None:
+                self._trace = float(namespace(self.G).sum(diagonal(self.G)))
+            L = ridge_factor(self.G, lam, self._trace)
             if L is not None:
                 self._last, self.route = (ridge, Factor(solve_triangular(L, self.C), L=L)), "cholesky"
                 return self._last[1]

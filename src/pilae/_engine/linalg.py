@@ -132,7 +132,7 @@ class PrimalGram(_Spectrum):
         return namespace(W).sum(W * matmul(self.G, W), axis=0)
 
     def solve(self, C: Array, ridge: float) -> Array:
-        L = ridge_factor(self.G, ridge)
+        L = ridge_factor(self.G, ridge, self.trace)
         if L is None:
             return super().solve(C, ridge)
         self.route = "cholesky"
@@ -216,14 +216,15 @@ def cholesky_solve(L: Array, B: Array) -> Array:
     return solve_triangular(L, solve_triangular(L, B), transposed=True)
 
 
-def ridge_factor(G: Array, ridge: float) -> Array | None:
-    """Lower factor of G + ridge I, or None where that is not positive definite, or only by the luck of rounding.
+def ridge_factor(G: Array, ridge: float, trace: float) -> Array | None:
+    """Lower factor of G + ridge I, or None where that is not positive definite, or only by the luck of rounding. The
+    trace of G is known to whoever asks, and asking a GPU for a number makes it wait.
 
     A ridge below the cut-off does not lift a direction that is zero above the rounding of G: whether a factor exists
     and what it says about that direction is noise then.
     """
     size = int(G.shape[0])
-    if ridge < rank_cutoff(size, gram=True) ** 2 * float(namespace(G).sum(diagonal(G))) / size or ridge == 0:
+    if ridge < rank_cutoff(size, gram=True) ** 2 * trace / size or ridge == 0:
         return None
     return cholesky(plus_diagonal(G, ridge))
 
@@ -236,6 +237,12 @@ def ridge_solve(G: Array, C: Array, ridge: float) -> tuple[Array, str]:
     """
     spectrum = PrimalGram(G)
     return spectrum.solve(C, ridge), spectrum.route
+
+
+def relative_ridge_solve(G: Array, C: Array, ridge: float) -> tuple[Array, str]:
+    """The same with a ridge in units of the mean of the diagonal of G."""
+    spectrum = PrimalGram(G)
+    return spectrum.solve(C, ridge * spectrum.trace / spectrum.size), spectrum.route
 
 
 def lasso_solve(G: Array, C: Array, l1: Array, ridge: float, tolerance: float = 1e-4, most: int = 1000) -> Array:

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from .._arrays import Array, namespace
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
-from .._data.check import check_X, tamed_weight
+from .._data.check import read_X, tamed_weight
 from .._data.dask import is_dask
 from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.labels import all_classes
@@ -266,7 +266,8 @@ default="auto"
         self, spec: Spec, X: Any, y: Any, announced: Any, sample_weight: Any, fit_params: dict, groups: Any
     ) -> FittedModel:
         running = self._running()
-        X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
+        tables = self.categorical_features is not None
+        X, columns, gaps = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
         if targets.multilabel and spec.head.kind == "softmax":
@@ -281,7 +282,7 @@ default="auto"
             mass = np.bincount(encoding.codes, weights=w, minlength=targets.n_classes)
             factor = self._class_factor(targets.classes, mass)
             w, unit = times_factor(factor, encoding.codes, w, unit)
-        rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features))
+        rows = running.rows(X, encoding, w, unit, columns.categorical(self.categorical_features), gaps=gaps)
         give_groups(rows, read_groups(groups, rows.n), spec.seed)
         routed = self._head_fit_params(w, fit_params, groups, given=given)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)

@@ -12,7 +12,7 @@ from .._base.budget import active_budget
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
-from .._data.check import check_X, tamed_weight
+from .._data.check import read_X, tamed_weight
 from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
 from .._data.rows import Rows, unit_of
@@ -162,11 +162,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         self, X: Any, y: Any, classes: Any, sample_weight: Any, fit_params: dict, groups: Any = None
     ) -> FittedModel:
         spec, running = self._spec(), self._running()
+        tables = self.categorical_features is not None
         if is_streamed(X):
             check_no_groups(groups)
             if self.loss == "robust":
                 raise ValueError("loss='robust' weighs rows one by one, and takes arrays: read the source into one.")
-            tables = self.categorical_features is not None
             stream = stream_to_fit(running, X, y, sample_weight, Numbers, on_gaps="report", tables=tables)
             routed = self._head_fit_params(None, fit_params, given=False)
             targets, columns = Numbers.after(stream.look), columns_of(stream.source)
@@ -174,7 +174,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
             if categorical:
                 stream.learn_intake(categorical)
             return self._fitted_to(spec, stream, columns, targets, None, routed)
-        X, columns = check_X(X, running.name, min_rows=2, gaps=True, tables=self.categorical_features is not None)
+        X, columns, gaps = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
         categorical = columns.categorical(self.categorical_features)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)
@@ -183,7 +183,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
             assert encoding.targets is not None
             row_weights = self._robust_weights(X, encoding.targets, w, {**fit_params, "groups": groups}, categorical)
             w = row_weights if w is None else w * row_weights
-        rows = running.rows(X, encoding, w, unit_of(w), categorical)
+        rows = running.rows(X, encoding, w, unit_of(w), categorical, gaps=gaps)
         give_groups(rows, read_groups(groups, rows.n), spec.seed)
         routed = self._head_fit_params(w, fit_params, groups, given=w is not None)
         fitted = self._fitted_to(spec, rows, columns, targets, encoding, routed)

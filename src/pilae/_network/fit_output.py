@@ -217,7 +217,7 @@ def guo2003(factors: RidgeFactors, moments: Moments, d: int) -> float:
     """
     xp, total = moments.space.xp, moments.weight
     W = factors.at(FIRST_FIT_RIDGE).coefficients()
-    residual = squares_left(float(xp.sum(moments.variance_b())) * total, factors.G, factors.C, W)
+    residual = max(float(squares_left(xp.sum(moments.variance_b()) * total, factors.G, factors.C, W)), 0.0)
     squares = float(xp.sum(W**2))
     return d**2 * (1 + (d - 1) ** 2) * residual / (total * squares) if squares > 0 else 0.0
 

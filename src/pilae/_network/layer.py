@@ -7,11 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from .._arrays import Array, cholesky, contiguous, diagonal, matmul, plus_diagonal, solve_triangular, space_of
+from .._arrays import Array, cholesky, contiguous, diagonal, matmul, plus_diagonal, solve_triangular, space_of, to_numpy
 from .._base.saveable import saveable
 from .._data.rows import Block, Rows
 from .._engine.activations import neurons
-from .._engine.linalg import Gram, PrimalGram, Triangle, TriangleSum, lasso_solve, ridge_solve, solve_on_support
+from .._engine.linalg import (
+    Gram,
+    PrimalGram,
+    Triangle,
+    TriangleSum,
+    lasso_solve,
+    relative_ridge_solve,
+    solve_on_support,
+)
 from .._engine.moments import Moments, product_under
 
 
@@ -157,7 +165,7 @@ def fit_layer(
         decoder_route=decoder_route,
     )
     if spec.keep_statistics:
-        tied = factor if spec.tied else None
+        tied = float(factor) if spec.tied else None
         layer.statistics = Statistics(moments, encoder[:, :width], spec.decoder_ridge, tied, spec.decoder_l1)
     return layer
 
@@ -210,7 +218,7 @@ def decoder_with_bias(moments: Moments, decoder_ridge: float, dtype: str) -> tup
     """(W_d, b) of the map H W_d + b back to X: features are far from zero, and a ridge on their mean would shrink what
     they say."""
     G, C = moments.gram(centred=True), moments.cross(centred=True)
-    W_d, _ = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
+    W_d, _ = relative_ridge_solve(G, C, decoder_ridge)
     b = moments.mean_b - moments.mean_a @ W_d
     return moments.space.asarray(W_d, dtype), moments.space.asarray(b, dtype)
 
@@ -230,15 +238,20 @@ def _decoder(moments: Moments, decoder_ridge: float, decoder_l1: float) -> tuple
         if not bool(xp.any(W_d != 0)):
             raise ValueError(f"decoder_l1={decoder_l1:g} leaves no weight in a layer: use a smaller one, below 1.")
     else:
-        W_d, route = ridge_solve(G, C, decoder_ridge * _mean_diagonal(G))
-    total = float(xp.sum(moments.bb))
-    return W_d, squares_left(total, G, C, W_d) / total if total > 0 else 0.0, route
+        W_d, route = relative_ridge_solve(G, C, decoder_ridge)
+    return W_d, relative_error(xp.sum(moments.bb), G, C, W_d), route
 
 
-def squares_left(total: float, G: Array, C: Array, W: Array) -> float:
-    """||X - H W||^2 from ||X||^2, G = H'H and C = H'X."""
+def squares_left(total: Array, G: Array, C: Array, W: Array) -> Array:
+    """||X - H W||^2 from ||X||^2, G = H'H and C = H'X: below zero where that is rounding."""
     xp = space_of(G).xp
-    return max(total - 2 * float(xp.sum(W * C)) + float(xp.sum(W * matmul(G, W))), 0.0)
+    return total - 2 * xp.sum(W * C) + xp.sum(W * matmul(G, W))
+
+
+def relative_error(total: Array, G: Array, C: Array, W: Array) -> float:
+    """||X - H W||^2 / ||X||^2, in one answer of the device; 0 where X is."""
+    left, total = to_numpy(space_of(G).xp.stack([squares_left(total, G, C, W), total])).tolist()
+    return max(left, 0.0) / total if total > 0 else 0.0
 
 
 def _narrowest(moments: Moments, decoder_ridge: float, target: float) -> int:
@@ -262,10 +275,12 @@ def _mean_diagonal(G: Array) -> float:
     return float(space_of(G).xp.sum(diagonal(G))) / G.shape[0]
 
 
-def _factor(W: Array, gram: Gram, rms: float) -> float:
+def _factor(W: Array, gram: Gram, rms: float) -> Array:
     """One global scale: with it the root-mean-square of the pre-activations X W becomes `rms`."""
-    now = (float(space_of(W).xp.sum(gram.quadratic(W))) / (gram.weight * W.shape[1])) ** 0.5
-    return rms / now if now > 0 else 1.0
+    xp = space_of(W).xp
+    now = xp.sqrt(xp.sum(gram.quadratic(W)) / (gram.weight * W.shape[1]))
+    ones = xp.ones_like(now)
+    return xp.where(now > 0, rms / xp.where(now > 0, now, ones), ones)
 
 
 def check_sums(finite: bool) -> None:

@@ -18,7 +18,7 @@ from .._data.keys import row_keys
 from .._engine.activations import neurons
 from .._engine.linalg import PrimalGram
 from .._engine.moments import Moments
-from .layer import decoder_with_bias, squares_left
+from .layer import decoder_with_bias, relative_error
 
 PATCHES = 100_000
 """Patches that a layer is fitted on."""
@@ -271,10 +271,9 @@ def _decoder(P: Array, weights: Array, bias: Array) -> tuple[Array, Array, float
     for part in _parts(P):
         moments.add(neurons("relu", part, weights, bias), part, scratch=True)
     W_d, decoder_bias = decoder_with_bias(moments, DECODER_RIDGE, dtype_name(P))
-    total = float(space.xp.sum(moments.variance_b())) * moments.weight
+    total = space.xp.sum(moments.variance_b()) * moments.weight
     G, C = moments.gram(centred=True), moments.cross(centred=True)
-    left = squares_left(total, G, C, space.asarray(W_d, "float64"))
-    return W_d, decoder_bias, left / total if total > 0 else 0.0
+    return W_d, decoder_bias, relative_error(total, G, C, space.asarray(W_d, "float64"))
 
 
 def shape_of(X: Array) -> Shape:
