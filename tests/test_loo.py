@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.metrics import r2_score
 
 from helpers import blobs, close, rounding
 from pilae import SHLN, PILAEClassifier, PILAERegressor
@@ -205,3 +206,15 @@ def test_the_best_width_is_the_lowest_of_the_path_or_ties_with_it():
     lowest = min(e.min() for e in path.errors.values())
     assert path.errors[ridge].min() == lowest
     assert path.errors[ridge][width - 1] <= lowest * 1.01
+
+
+def test_where_no_row_is_a_neuron_every_row_has_a_say():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 8))
+    y = X @ rng.standard_normal(8) + rng.standard_normal(600)
+    scores = []
+    for seed in range(3):
+        model = PILAERegressor(depth=0, head="ridge", ridge=1e-2, random_state=seed).fit(X, y)
+        rows, predicted = model.loo_predictions_
+        scores += [model.loo_score_, r2_score(y[rows], predicted)]
+    close(scores, np.full(6, scores[0]), terms=600)

@@ -164,7 +164,10 @@ class Builder:
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
             strict=self.halves is not None and (self.hold or plan.rounds > 0),
         )
-        shaped = self.neurons(width + 1, together=hidden is not None)
+        if hidden is None and not grower.depth and not self.hold:  # candidates are compared on the same rows
+            shaped = np.zeros(head_input.scored.n, bool)
+        else:
+            shaped = self.neurons(width + 1, together=hidden is not None)
         if output_spec.strict:
             shaped = shaped | ~self.judges
         return fit_output(head_input, hidden, shaped, output_spec)
