@@ -139,7 +139,7 @@ def test_digits_without_an_argument():
     assert not model.mirror_
     assert sum(row["chosen"] for row in model.search_) == 1
     P = model.predict_proba(X[:20])
-    close(P.sum(axis=1), np.ones(20), terms=10, condition=10)
+    close(P.sum(axis=1), np.ones(20), dtype=P.dtype.name, terms=10, condition=10)
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[:20]))
 
 

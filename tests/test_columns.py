@@ -240,7 +240,7 @@ def test_columns_without_a_value_say_nothing(mixed):
         model.predict(mixed[["x", "place"]].assign(empty="new")), model.predict(mixed[["x", "place", "empty"]])
     )
     with pytest.raises(ValueError, match="No column of X has a value"):
-        PILAERegressor(**SMALL).fit(pd.DataFrame({"a": words(*[None] * 9).astype("str")}), range(9))
+        PILAERegressor(**SMALL).fit(pd.DataFrame({"a": words(*[None] * 9).astype("string")}), range(9))
 
 
 def test_later_rows_may_be_written_out():

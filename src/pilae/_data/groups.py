@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arrays import is_foreign, to_numpy
 from .check import unmasked
-from .keys import Sample, mix, row_keys
+from .keys import Sample, among, mix, row_keys
 from .rows import Rows
 from .sources import Column
 
@@ -152,7 +152,7 @@ def told_apart(keys: np.ndarray, group: Column) -> np.ndarray:
 
 def spread(rows: np.ndarray, group: Column) -> np.ndarray:
     """With these rows (a mask) all others of their groups."""
-    return rows if group is None else rows | (np.isin(group, group[rows]) & (group != ALONE))
+    return rows if group is None else rows | (among(group, group[rows]) & (group != ALONE))
 
 
 def numbered(group: Column) -> Column:

@@ -14,7 +14,7 @@ import numpy as np
 from .._arrays import Array
 from .._base.saveable import saveable
 from .groups import in_groups, spread
-from .keys import row_keys
+from .keys import among, row_keys
 from .rows import Rows
 from .sources import Column
 
@@ -47,7 +47,7 @@ class Halves:
         return spread(self.has(in_groups(keys, group) if self.chosen is None else keys), group)
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        return keys < MIDDLE if self.chosen is None else np.isin(keys, self.chosen)
+        return keys < MIDDLE if self.chosen is None else among(keys, self.chosen)
 
     def check(self) -> None:
         """An error where the parts of one that was read do not fit together."""

@@ -50,6 +50,11 @@ def row_keys(X: Array, seed: int, *, stay: bool = False) -> Array:
     return joined if stay or isinstance(joined, np.ndarray) else to_numpy(joined).view(np.uint64)
 
 
+def among(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether each key is one of the others. By sorting: NumPy's table of a narrow range overflows at 64 bits."""
+    return np.isin(keys, others, kind="sort")
+
+
 def row_signs(keys: np.ndarray, count: int, draw: int) -> np.ndarray:
     """So many signs, 1.0 or -1.0, for each row, from its key: other ones for every draw."""
     words, first = [], keys & np.uint64(~_LOW & 2**64 - 1)  # the lowest bits are those of what float32 cannot hold

@@ -11,6 +11,9 @@ from .._base.saveable import saveable
 TIE = 0.01
 """Two candidates are a tie within this fraction of the paired standard error of their difference."""
 
+ROUNDING = 1e-6
+"""And within this share of the larger one: what differs in rounding alone has a standard error of rounding too."""
+
 FEW_ROWS = 1000
 """With fewer scored rows than this a reported accuracy is over all of them."""
 
@@ -111,11 +114,12 @@ def rows_stood_for(chooser: np.ndarray, unit: np.ndarray) -> float:
 
 
 def clearly_lower(errors: np.ndarray, others: np.ndarray, chooser: np.ndarray, count: float) -> bool:
-    """Lower on average by more than 1% of the paired standard error; closer than that is a tie."""
+    """Lower on average by more than 1% of the paired standard error, and than rounding; closer than that is a tie."""
     weight = chooser / chooser.sum()
     gain = others - errors
     mean = float(weight @ gain)
-    return mean > TIE * (float(weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
+    tie = TIE * (float(weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
+    return mean > max(tie, ROUNDING * float(weight @ np.abs(others)))
 
 
 def walk(ridges: list[float], near: float, beats: Callable[[int, int], bool]) -> int:

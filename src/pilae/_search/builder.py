@@ -10,7 +10,7 @@ from sklearn.base import clone
 from .._arrays import Array, namespace, take_rows, to_numpy
 from .._data.groups import LEAST_LEFT, spread
 from .._data.halves import Halves
-from .._data.keys import row_keys
+from .._data.keys import among, row_keys
 from .._data.rows import Rows
 from .._data.sources import at
 from .._engine.linalg import Gram
@@ -175,7 +175,7 @@ class Builder:
     def neurons(self, count: int, *, together: bool = True) -> np.ndarray:
         """Which scored rows are among the first anchors; `together`: with their groups, where others are left."""
         scored, anchors = self.keys
-        neurons = np.isin(scored, anchors[:count])
+        neurons = among(scored, anchors[:count])
         groups = spread(neurons, self.survey.scored.group)
         return groups if together and np.mean(~groups) >= LEAST_LEFT else neurons
 

@@ -171,7 +171,7 @@ class Search(Generic[P]):
     def _noted(self, plan: P, judged: Judged, scores: Scored, error: float, seconds: float) -> float:
         """A candidate in the table; its loss."""
         output, losses = judged.output, np.concatenate(judged.losses)
-        loss = float(np.average(losses, weights=scores.chooser))
+        loss, error = rounded(float(np.average(losses, weights=scores.chooser))), rounded(error)
         self.table.append(
             {
                 "plan": plan,
@@ -265,6 +265,11 @@ def joined(parts: list[Scored]) -> Scored:
         count += len(part.weight)
     parts = [part._replace(group=group) for part, group in zip(parts, numbers, strict=True)]
     return Scored(*map(concatenated, zip(*parts, strict=True)))
+
+
+def rounded(loss: float) -> float:
+    """To six digits: candidates that are the same but for rounding are a tie, and the first of them stays."""
+    return float(f"{loss:.5e}")
 
 
 def loss_of(row: dict[str, Any]) -> float:
