@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
 # what people install and what tests and documentation need, torch aside
-EVERYTHING := .[dev,docs,dask,parquet,table,save,report,onnx]
+EVERYTHING := .[dev,docs,dask,parquet,table,images,save,report,onnx]
 
 .PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale study-peers study-mixed clean
 
@@ -23,7 +23,7 @@ $(VENV)/dev: $(VENV)/core
 	touch $@
 
 $(VENV)/all: $(VENV)/dev
-	$(BIN)/python -m pip install --quiet -e ".[dev,torch,dask,parquet,table,report,onnx]"
+	$(BIN)/python -m pip install --quiet -e ".[dev,torch,dask,parquet,table,images,report,onnx]"
 	touch $@
 
 $(VENV)/docs: $(VENV)/core

@@ -44,7 +44,7 @@ def test_import_brings_no_extra():
     # scikit-learn imports pandas where it is installed, and pandas pyarrow: what counts is what pilae adds
     code = (
         "import sys, sklearn.linear_model; before = set(sys.modules); import pilae; pilae.load; extras = "
-        "('torch', 'dask', 'pyarrow', 'skrub', 'matplotlib', 'jinja2', 'onnx'); "
+        "('torch', 'dask', 'pyarrow', 'skrub', 'matplotlib', 'jinja2', 'onnx', 'PIL'); "
         "print([m for m in extras if m in set(sys.modules) - before])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -60,7 +60,7 @@ def test_readme_names_the_two_commands_and_contributing_is_short():
 
 def test_extras_exist():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras) == {"torch", "dask", "parquet", "table", "save", "report", "onnx", "docs", "dev"}
+    assert set(extras) == {"torch", "dask", "parquet", "table", "images", "save", "report", "onnx", "docs", "dev"}
 
 
 def test_every_public_estimator_has_a_runnable_example():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-USERS_EXTRAS = ("torch", "dask", "parquet", "table", "save", "report", "onnx")
+USERS_EXTRAS = ("torch", "dask", "parquet", "table", "images", "save", "report", "onnx")
 """What people install; the others (dev, docs) are for those who work on pilae."""
 
 

@@ -1,4 +1,5 @@
-"""The data sets of the paper, by name: from a folder, as `.npz` or as the official files, else from OpenML.
+"""The data sets of the paper, by name: from a folder, as `.npz` or as the official files, else from OpenML. And folders
+of images (`load_images`).
 
 Nothing is scaled, centred or filled in: images keep their shape, missing values are NaN, labels are the same whichever
 way a set came. Shapes and labels are checked, so that a part of a set never passes for the whole.
@@ -13,10 +14,15 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from .._base.progress import Progress
+from .._base.scalars import is_integer
+from .._base.warn import warn
+from .._pictures.folders import images_by_class
+from .._pictures.reading import Pictures, Reader
 from .formats import Parts, read_npz
 from .sets import FILES, NPZ, OPENML, SETS, Known, OpenML
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = ["NAMES", "Dataset", "Pictures", "load", "load_images"]
 
 NAMES = tuple(SETS)
 """What `load` can load."""
@@ -88,6 +94,58 @@ def load(name: str, folder: str | Path | None = None, *, openml: bool = True) ->
     parts, source = (root and _from_folder(name, root)) or _from_openml(name, root, openml)
     _check(SETS[name], parts, source if root is None or source.startswith("OpenML") else f"{root}: {source}")
     return Dataset(name, SETS[name].title, *parts, source, checksum(parts))
+
+
+def load_images(
+    folder: str | Path, *, size: tuple[int, int] | None = None, skip: int = 0, verbose: bool = False
+) -> Pictures:
+    """The images of a folder that has one folder for each class, as one array of bytes.
+
+    PNG, JPEG, GIF, BMP, TIFF and WebP, by Pillow (`pip install 'pilae[images]'`). All come in one size, the way up they
+    were taken, on white where they are transparent; gray if all are gray, else with three channels. What was left out
+    or brought to another size without being asked for is said in a warning.
+
+    Parameters
+    ----------
+    folder : path
+    size : (width, height), optional
+        By default the size of nine in ten images, if there is one of at most 128 pixels a side; else the median width
+        and height, reduced to at most 64 pixels a side. The whole image is kept: where its sides have another
+        proportion it is stretched.
+    skip : int, default=0
+        How many files that cannot be read are left out; more are an error, which names them.
+    verbose : bool, default=False
+        Progress on standard error.
+
+    Returns
+    -------
+    (images, labels, files)
+        Bytes of shape (n, height, width) or (n, height, width, 3), the names of the folders, and of the files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from PIL import Image
+    >>> from pilae import datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("black", "white"):
+    ...         pathlib.Path(folder, name).mkdir()
+    ...         Image.new("L", (8, 6), name).save(f"{folder}/{name}/1.png")
+    ...     images, labels, files = datasets.load_images(folder)
+    >>> images.shape, images.dtype.name, labels.tolist()
+    ((2, 6, 8), 'uint8', ['black', 'white'])
+    """
+    if size is not None and not (len(size) == 2 and all(is_integer(side) and side > 0 for side in size)):
+        raise ValueError(f"'size' must be (width, height) in pixels. Got {size!r} instead.")
+    if not is_integer(skip) or skip < 0:
+        raise ValueError(f"'skip' must be an integer of at least 0. Got {skip!r} instead.")
+    progress = Progress(verbose)
+    reader, found = Reader(skip, progress), images_by_class(folder)
+    pictures = reader.by_class(found, size)
+    progress.close()
+    for sentence in (*found.remarks, *reader.remarks):
+        warn(sentence)
+    return pictures
 
 
 def _from_folder(name: str, root: Path) -> tuple[Parts, str] | None:
