@@ -363,6 +363,26 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         P = self._probabilities(X, "predict_log_proba")
         return namespace(P).log(P)
 
+    def report(self, X=None, y=None, *, title=None, files=None):
+        """A page about the model; with test images how good it is, the classes it confuses and its surest mistakes.
+
+        Parameters
+        ----------
+        X, y : images that it has not seen and their classes, optional
+        title : str, optional
+        files : sequence of str, optional
+            Names of the images.
+
+        Returns
+        -------
+        Report
+            Shown in a notebook as it is; `save` writes HTML, Markdown or JSON.
+        """
+        from ..report import ImageClassifierReport, summarise_image_classifier
+
+        summary, shown = summarise_image_classifier(self, X, y, files=files)
+        return ImageClassifierReport(summary, title or "Report on a PILAEImageClassifier", shown)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # rows of a few numbers are no images

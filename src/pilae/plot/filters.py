@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 def filters_of(model: BaseEstimator, branch: int = 0) -> np.ndarray:
-    """The first patch layer's filters of a fitted `ConvPILAE` as images from 0 to 1, gray or with three channels."""
+    """The first patch layer's filters of a fitted `ConvPILAE` or `PILAEImageClassifier` as images from 0 to 1, gray or
+    with three channels."""
     check_is_fitted(model)
-    layer = model.branches_[branch].layers[0]
-    count = layer.width // (2 if model.both_signs else 1)  # the other half are their negatives
+    branches = model.kernel_.branches if hasattr(model, "kernel_") else model.branches_
+    layer = branches[branch].layers[0]
+    count = layer.width // (2 if getattr(model, "both_signs", True) else 1)  # the other half are their negatives
     W = to_numpy(layer.weights)[:, :count].T.reshape(count, *layer.size, layer.channels).astype(float)
     W = W if layer.channels == 3 else W.mean(axis=3)
     flat = np.abs(W).reshape(count, -1).max(axis=1).reshape(-1, *[1] * (W.ndim - 1))
@@ -41,7 +43,7 @@ class FiltersDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: BaseEstimator, *, branch: int = 0, count: int = 64, ax: Axes | None = None) -> Self:
-        """Draw the first filters of a fitted `ConvPILAE`."""
+        """Draw the first filters of a fitted `ConvPILAE` or `PILAEImageClassifier`."""
         return cls(filters_of(model, branch)[:count]).plot(ax=ax)
 
     def _draw(self, ax: Axes) -> None:

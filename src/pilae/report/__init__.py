@@ -4,7 +4,16 @@ A report is a summary first (`summary`: model to plain dict), then figures (`fig
 (`page`: both to text). Nothing is computed while a page is written.
 """
 
+from .image_classifier import ImageClassifierReport, summarise_image_classifier
 from .images import ImageReport, summarise_images
 from .page import Report, check_ending, make_report
 
-__all__ = ["ImageReport", "Report", "check_ending", "make_report", "summarise_images"]
+__all__ = [
+    "ImageClassifierReport",
+    "ImageReport",
+    "Report",
+    "check_ending",
+    "make_report",
+    "summarise_image_classifier",
+    "summarise_images",
+]

@@ -6,7 +6,7 @@ import base64
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +59,21 @@ STYLE = {
 
 def figures(summary: dict[str, Any]) -> dict[str, str]:
     """Name to SVG of every figure that the summary has numbers for."""
-    with extra("matplotlib", "report", "A report").rc_context(STYLE):
-        drawn = {name: _svg(draw, *_size(name, summary)) for name, draw in _drawings(summary)}
-        kept = summary.get("reconstruction") or {}
-        if kept.get("pictures"):
-            drawn["reconstruction"] = drawn_images([kept["originals"], *kept["pictures"]])
+    drawn = _drawn(_drawings(summary), summary)
+    kept = summary.get("reconstruction") or {}
+    if kept.get("pictures"):
+        drawn["reconstruction"] = drawn_images([kept["originals"], *kept["pictures"]])
     return drawn
+
+
+def figures_of_test(summary: dict[str, Any]) -> dict[str, str]:
+    """Those of how good it is, and where it is wrong."""
+    return _drawn(_of_tested(summary.get("test") or {}), summary)
+
+
+def _drawn(drawings: Iterable[tuple[str, Callable[..., object]]], summary: dict[str, Any]) -> dict[str, str]:
+    with extra("matplotlib", "report", "A report").rc_context(STYLE):
+        return {name: _svg(draw, *_size(name, summary)) for name, draw in drawings}
 
 
 def _size(name: str, summary: dict[str, Any]) -> tuple[float, float]:
@@ -122,7 +131,7 @@ def _of_tested(test: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object
         yield "calibration", CalibrationDisplay(**bins, weight=np.empty(0)).plot
 
 
-def _numbers(values: list) -> np.ndarray:
+def _numbers(values: Sequence | np.ndarray) -> np.ndarray:
     """Numbers of a summary, in which those that JSON does not have are None or text."""
     return np.asarray(values, dtype=float)
 
@@ -261,19 +270,21 @@ def _coverage(pairs: np.ndarray, ax: Axes) -> None:
     tidy(ax)
 
 
-def drawn_images(lines: list[list]) -> str:
+def drawn_images(lines: Sequence[Sequence | np.ndarray], ends: Sequence[float] | None = None) -> str:
     """Lines of images one below the other, the first being the originals, as one small PNG inside an SVG (pixels stay
-    sharp); between them the page shines through."""
+    sharp); between them, and where an image has no numbers, the page shines through. `ends`: what is black and what is
+    white, by default the least and the most of the first line."""
     import matplotlib.image
 
-    rows = [np.nan_to_num(_numbers(images)) for images in lines]
-    low, high, gap = rows[0].min(), rows[0].max(), 2
-    strips = []
+    rows = [_numbers(images) for images in lines]
+    low, high = (np.nanmin(rows[0]), np.nanmax(rows[0])) if ends is None else ends
+    strips, gap = [], 2
     for images in rows:
         images = np.clip((images - low) / (high - low if high > low else 1.0), 0, 1)
         if images.ndim == 3:
             images = np.repeat(images[..., None], 3, axis=3)
-        images = np.concatenate([images, np.ones((*images.shape[:3], 1))], axis=3)  # opaque, unlike what is around
+        there = 1.0 - np.isnan(images).all(axis=3, keepdims=True)  # opaque, unlike what is around
+        images = np.concatenate([np.nan_to_num(images), there], axis=3)
         padded = np.pad(images, ((0, 0), (gap, gap), (gap, gap), (0, 0)))
         strips.append(np.concatenate(list(padded), axis=1))
     sheet = np.concatenate(strips, axis=0)

@@ -58,27 +58,35 @@ def summarise_images(model: BaseEstimator, X: Array | None = None) -> dict[str, 
         total = np.mean((images - images.mean()) ** 2)
         summary["reconstruction"] = {
             "error": np.mean((rebuilt - images) ** 2) / total if total > 0 else 0.0,
-            "originals": _drawable(images),
-            "rebuilt": _drawable(rebuilt),
+            "originals": drawable(images),
+            "rebuilt": drawable(rebuilt),
         }
     return plain(summary)
 
 
-def _drawable(images: np.ndarray) -> np.ndarray:
+def drawable(images: np.ndarray) -> np.ndarray:
     """Gray or red, green and blue; of other numbers of channels the first."""
     return images[..., :3] if images.shape[3] in (3, 4) else images[..., 0]
+
+
+def filter_sheets(filters: list[list]) -> dict[str, str]:
+    """Name to SVG: a sheet of filters for each patch size."""
+    sheets = {}
+    for k, each in enumerate(filters):
+        rows = [each[start : start + FILTERS_IN_A_ROW] for start in range(0, len(each), FILTERS_IN_A_ROW)]
+        blank = np.full(np.shape(rows[0][0]), 0.5).tolist()
+        sheets[f"filters{k}"] = drawn_images([[*row, *[blank] * (len(rows[0]) - len(row))] for row in rows])
+    return sheets
 
 
 class ImageReport(Report):
     """A report on a `ConvPILAE`."""
 
+    candidate: tuple[str, ...] = CANDIDATE
+
     @cached_property
     def figures(self) -> dict[str, str]:
-        sheets = {}
-        for k, filters in enumerate(self.summary["filters"]):
-            rows = [filters[start : start + FILTERS_IN_A_ROW] for start in range(0, len(filters), FILTERS_IN_A_ROW)]
-            blank = np.full(np.shape(rows[0][0]), 0.5).tolist()
-            sheets[f"filters{k}"] = drawn_images([[*row, *[blank] * (len(rows[0]) - len(row))] for row in rows])
+        sheets = filter_sheets(self.summary["filters"])
         kept = self.summary.get("reconstruction")
         if kept is not None:
             sheets["reconstruction"] = drawn_images([kept["originals"], kept["rebuilt"]])
@@ -124,10 +132,12 @@ class ImageReport(Report):
         untried = len(self.summary["search"]) - len(search)
         if not search:
             return None
-        rows = [[row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in CANDIDATE] for row in search]
+        rows = [
+            [row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in self.candidate] for row in search
+        ]
         text = ["One choice after another, by the squared leave-one-out error of a linear output layer on a sample."]
         if untried:
             text.append(f"The time that was given was used up: at least {untried} more candidates would have come.")
-        head, chosen = [key.replace("_", " ") for key in CANDIDATE], [bool(row["chosen"]) for row in search]
+        head, chosen = [key.replace("_", " ") for key in self.candidate], [bool(row["chosen"]) for row in search]
         tables = [table("Candidates, in the order they were tried.", head, rows, chosen=chosen)]
         return Section("Why these", text, tables=tables)

@@ -45,6 +45,9 @@ class Report:
         Everything it says, as plain values.
     """
 
+    row = "row"
+    """What is learnt from and tested on."""
+
     def __init__(self, summary: dict[str, Any], title: str) -> None:
         self.summary, self.title = summary, title
 
@@ -138,7 +141,7 @@ class Report:
         section = Section("How good it is")
         if test and test["shown_rows"] < test["rows"]:
             section.text.append(
-                f"Figures and tables are of the first {test['shown_rows']:,} of the {test['rows']:,} test rows."
+                f"Figures and tables are of the first {test['shown_rows']:,} of the {test['rows']:,} test {self.row}s."
             )
         linear, interval = training.get("linear"), test.get("interval")
         within = None if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
@@ -149,9 +152,9 @@ class Report:
             guess = f"always “{shortened(test['guess_class'])}”" if "guess_class" in test else "the mean of all rows"
             rows.append([f"guessing: {guess}", test["guess"], None, None])
         if len(rows) > 1 or test:
-            caption = "1 is perfect. Leave-one-out: each training row by an output layer that has not seen it."
+            caption = f"1 is perfect. Leave-one-out: each training {self.row} by an output layer that has not seen it."
             section.tables.append(
-                table(caption, [self._score, "on test rows", "95% interval", "by leave-one-out"], rows)
+                table(caption, [self._score, f"on test {self.row}s", "95% interval", "by leave-one-out"], rows)
             )
         section.text += self._more_scores(test)
         return section if section.tables else None
@@ -346,7 +349,9 @@ class Report:
             caption = "Precision and recall of classes, those with the lowest recall first."
             classes = sorted(classes, key=lambda each: (each["recall"] is None, each["recall"]))
         rows = [[names[each["name"]], each["rows"], each["precision"], each["recall"]] for each in classes]
-        section.tables.append(table(caption, ["class", "rows", "precision", "recall"], rows, most=SHOWN_CLASSES))
+        section.tables.append(
+            table(caption, ["class", f"{self.row}s", "precision", "recall"], rows, most=SHOWN_CLASSES)
+        )
         if worst:
             head = [self._row_head(), "true", "predicted", "its probability", "probability of the true one"]
             rows = [[k, names[truth], names[predicted], p, own] for k, truth, predicted, p, own in worst]

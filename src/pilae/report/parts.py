@@ -25,6 +25,8 @@ class Picture:
     svg: str
     caption: str
     small: bool = False
+    tiny: bool = False
+    """One of many."""
 
 
 @dataclass

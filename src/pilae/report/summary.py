@@ -312,6 +312,7 @@ def code_of(model: BaseEstimator) -> str:
     name, defaults = type(model).__name__, type(model)().get_params(deep=False)
     values = {key: getattr(model, key) for key in defaults if key not in OF_RUNNING}
     changed = [f"{key}={value!r}" for key, value in values.items() if repr(value) != repr(defaults[key])]
-    target = "X, y" if hasattr(model, "head_") or getattr(model, "search_", []) else "X"
+    labelled = any(hasattr(model, name) for name in ("head_", "classes_")) or getattr(model, "search_", [])
+    target = "X, y" if labelled else "X"
     names = {name} | {type(value).__name__ for value in values.values() if type(value).__name__ in KINDS}
     return f"from pilae import {', '.join(sorted(names))}\n\nmodel = {name}({', '.join(changed)}).fit({target})"

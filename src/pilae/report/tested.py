@@ -43,7 +43,9 @@ def tested(
     elif model.multilabel_:
         found |= {"score": model.score(X, y)}
     else:
-        found |= _tested_classes(model, X, y.reshape(-1), numbers)
+        P = to_numpy(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
+        predicted = to_numpy(model.predict(X)) if P is None else model.classes_[P.argmax(axis=1)]
+        found |= tested_classes(model.classes_, y.reshape(-1), predicted, P, numbers)
     return found | (whole or {})
 
 
@@ -98,10 +100,10 @@ def _fifths(predicted: np.ndarray, inside: np.ndarray, ends: np.ndarray) -> list
     ]
 
 
-def _tested_classes(model: BaseEstimator, X: Array, y: np.ndarray, numbers: np.ndarray) -> dict[str, Any]:
-    classes = model.classes_
-    P = to_numpy(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-    predicted = to_numpy(model.predict(X)) if P is None else classes[P.argmax(axis=1)]
+def tested_classes(
+    classes: np.ndarray, y: np.ndarray, predicted: np.ndarray, P: np.ndarray | None, numbers: np.ndarray
+) -> dict[str, Any]:
+    """Of rows with classes y what was predicted, with which probabilities; `numbers` are names of the rows."""
     known = np.isin(y, classes)
     matrix = np.zeros((len(classes), len(classes)), dtype=int)
     if known.any():

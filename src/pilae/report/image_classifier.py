@@ -1,0 +1,254 @@
+"""The report on a classifier of images: how good it is, what it takes for what, and the images that it got wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._arrays import Array, to_numpy
+from .._data.labels import plain_labels
+from ..plot.filters import filters_of
+from ..save import versions
+from .figures import drawn_images, figures_of_test
+from .images import SHOWN_FILTERS, ImageReport, drawable, filter_sheets
+from .parts import LONGEST_NAME, Picture, Section, shortened, table, word
+from .summary import code_of, plain, short_names
+from .tested import tested_classes
+from .words import CAPTIONS
+
+PAIRS, EXAMPLES, HARDEST = 6, 6, 16
+"""Pairs of classes that are told, images shown of each, and wrong images that are shown by themselves."""
+
+STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror")
+
+
+def summarise_image_classifier(
+    model: BaseEstimator,
+    X: Array | None = None,
+    y: Any = None,
+    *,
+    files: Sequence[str] | None = None,
+    code: str | None = None,
+    whole: dict[str, Any] | None = None,
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is known about a classifier of images as plain values, and the images that are shown, by name.
+
+    `whole` are rows and score of more test images, of which X holds the first.
+    """
+    check_is_fitted(model)
+    model, shown = model._settled(), dict[str, np.ndarray]()
+    stats = model.fit_stats_
+    summary: dict[str, Any] = {
+        "kind": type(model).__name__,
+        "versions": versions(),
+        "image_shape": model.image_shape_,
+        "pixels": _pixel_range(model.anchors_),
+        "training": {
+            "rows": stats["rows"],
+            "seconds": stats["seconds"],
+            "peak_megabytes": stats["peak_megabytes"],
+            "leave_one_out": model.loo_score_,
+            "leave_one_out_rows": len(model.loo_predictions_.rows),
+            "compared_with": len(model.anchors_),
+            "classes": [str(label) for label in model.classes_.tolist()],
+        },
+        "structure": {name: getattr(model, f"{name}_") for name in STRUCTURE} | {"ridge": model.ridge_},
+        "search": model.search_,
+        "filters": [filters_of(model, k)[:SHOWN_FILTERS] for k in range(len(model.kernel_.branches))],
+        "code": code_of(model) if code is None else code,
+    }
+    if X is not None and y is not None:
+        y = np.asarray(plain_labels(y)).reshape(-1)
+        if len(y) != len(X):
+            raise ValueError(f"There are {len(y)} classes for {len(X)} images: give one for each.")
+        if files is not None and len(files) != len(y):
+            raise ValueError(f"There are {len(files)} names of files for {len(y)} images: give one for each.")
+        summary["test"], shown = _tested(model, X, y, files)
+        summary["test"] |= whole or {}
+    summary["verdict"] = _verdict(plain(summary))
+    return plain(summary), shown
+
+
+def _pixel_range(anchors: np.ndarray) -> list[float]:
+    """What is drawn black, and what white."""
+    return [0.0, 255.0] if anchors.dtype == np.uint8 else [float(anchors.min()), float(anchors.max())]
+
+
+def _tested(
+    model: BaseEstimator, X: Array, y: np.ndarray, files: Sequence[str] | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """How good it is on images, and those that are shown: of the pairs most confused, and the surest mistakes."""
+    P = to_numpy(model.predict_proba(X))
+    predicted = model.classes_[P.argmax(axis=1)]
+    found = tested_classes(model.classes_, y, predicted, P, np.arange(len(y)))
+    for key in ("worst", "worst_rows"):  # those with the lowest probability: here the surest mistakes are shown
+        del found[key]
+    names, answers = [str(label) for label in y.tolist()], [str(label) for label in predicted.tolist()]
+    wrong = np.flatnonzero(predicted != y)
+    wrong = wrong[np.argsort(-P[wrong].max(axis=1), kind="stable")]
+    of_class = Counter(names)
+    pairs = list[dict[str, Any]]()
+    for (true, answer), count in Counter((names[k], answers[k]) for k in wrong).most_common(PAIRS):
+        rows = [k for k in wrong if (names[k], answers[k]) == (true, answer)][:EXAMPLES]
+        share = count / of_class[true]
+        pairs.append({"true": true, "predicted": answer, "images": count, "share": share, "shown": rows})
+    hardest = [
+        {
+            "image": int(k) if files is None else str(files[k]),
+            "true": names[k],
+            "predicted": answers[k],
+            "probability": P[k].max(),
+        }
+        for k in wrong[:HARDEST]
+    ]
+    shown = {f"pair{k}": _images(model, X, pair["shown"]) for k, pair in enumerate(pairs)}
+    shown |= {f"hardest{k}": _images(model, X, [row]) for k, row in enumerate(wrong[:HARDEST])}
+    found |= {"rows": len(y), "shown_rows": len(y), "wrong": len(wrong), "pairs": pairs, "hardest": hardest}
+    return found, shown
+
+
+def _images(model: BaseEstimator, X: Array, rows: Sequence[int]) -> np.ndarray:
+    """Some images as they can be drawn."""
+    some = np.stack([to_numpy(X[int(k)]) for k in rows])
+    return drawable(some.reshape(-1, *model.image_shape_).astype(float))
+
+
+def _verdict(summary: dict[str, Any]) -> list[str]:
+    """What to make of it, in sentences."""
+    left_out, test = summary["training"]["leave_one_out"], summary.get("test")
+    if test is None:
+        return [f"By leave-one-out on training images its accuracy is {left_out:.3f}."]
+    low, high = test["interval"]
+    said = [
+        f"Of {test['rows']:,} test images {test['score']:.1%} are named right (95% interval {low:.3f} to {high:.3f}); "
+        f"always saying “{shortened(test['guess_class'])}” would be right for {test['guess']:.1%}."
+    ]
+    if high < test["guess"]:
+        said.append("That is worse than guessing: do not use it.")
+    elif low <= test["guess"]:
+        said.append("That is not surely better than guessing: the images may not show what the classes are.")
+    if not low <= left_out <= high:
+        easier = "harder" if left_out > high else "easier"
+        said.append(
+            f"The test images are {easier} than the training images, where leave-one-out gives {left_out:.3f}: look "
+            "whether they come from the same place."
+        )
+    return said
+
+
+class ImageClassifierReport(ImageReport):
+    """A report on a `PILAEImageClassifier`."""
+
+    row = "image"
+    candidate = (*STRUCTURE[:1], *STRUCTURE[2:], "inner", "outer", "error")
+
+    def __init__(self, summary: dict[str, Any], title: str, shown: dict[str, np.ndarray]) -> None:
+        super().__init__(summary, title)
+        self._shown = shown
+
+    @cached_property
+    def figures(self) -> dict[str, str]:
+        drawn, ends = figures_of_test(self.summary) | filter_sheets(self.summary["filters"]), self.summary["pixels"]
+        for name, images in self._shown.items():
+            blank = np.full((EXAMPLES - len(images), *images.shape[1:]), np.nan)  # so that all are drawn in one size
+            line = images if name.startswith("hardest") else np.concatenate([images, blank])
+            drawn[name] = drawn_images([line], ends)
+        return drawn
+
+    def lead(self) -> str:
+        training, (h, w, c) = self.summary["training"], self.summary["image_shape"]
+        colours = {1: "gray", 3: "colour"}.get(c, f"{c}-channel")
+        return (
+            f"{self.summary['kind']}: {len(training['classes']):,} classes of {h} x {w} {colours} images, compared by "
+            f"angles with {training['compared_with']:,} of them, in closed form."
+        )
+
+    def tiles(self) -> list[dict[str, str]]:
+        training, test = self.summary["training"], self.summary.get("test")
+        numbers = {
+            **({f"accuracy on {test['rows']:,} test images": test["score"]} if test else {}),
+            "leave-one-out accuracy": training["leave_one_out"],
+            "training images": training["rows"],
+            "classes": len(training["classes"]),
+            "seconds to fit": training["seconds"],
+        }
+        return [{"label": label, "value": word(value)} for label, value in numbers.items()]
+
+    def sections(self) -> list[Section]:
+        sections = [self._how_good(), *self._wrong_images(), self._compared(), self._search(), self._code()]
+        return [section for section in sections if section is not None]
+
+    def _wrong_images(self) -> list[Section]:
+        test = self.summary.get("test")
+        if test is None:
+            return []
+        classes = Section("Which classes it confuses")
+        self._add_classes(classes, test)
+        classes.figures = [
+            Picture(each.svg, each.caption.replace("Rows", "Images")) for each in self._figures(*CAPTIONS)
+        ]
+        if not test["wrong"]:
+            classes.text.append("Every test image is named right.")
+            return [classes]
+        names = self._names(test)
+        for k, pair in enumerate(test["pairs"]):
+            caption = f"“{names[pair['true']]}” taken for “{names[pair['predicted']]}”"
+            of = f"{pair['images']:,} image{'s' if pair['images'] > 1 else ''}, {pair['share']:.1%} of the class"
+            classes.figures.append(Picture(self.figures[f"pair{k}"], f"{caption}: {of}."))
+        rows = [
+            [names[pair["true"]], names[pair["predicted"]], pair["images"], pair["share"]] for pair in test["pairs"]
+        ]
+        head = ["true", "taken for", "images", "share of the class"]
+        classes.tables.insert(0, table("The pairs of classes that are confused most often.", head, rows))
+        return [classes, self._hardest(test, names)]
+
+    def _names(self, test: dict[str, Any]) -> dict[str, str]:
+        """Short names of classes, those of the test images that the model does not know too."""
+        both = [name for each in (*test["pairs"], *test["hardest"]) for name in (each["true"], each["predicted"])]
+        return short_names([*self.summary["training"]["classes"], *both], LONGEST_NAME)
+
+    def _hardest(self, test: dict[str, Any], names: dict[str, str]) -> Section:
+        section = Section(
+            "The hardest images",
+            ["Wrong, and surest of it: look whether the class they came with is right before anything else."],
+        )
+        rows = []
+        for k, each in enumerate(test["hardest"]):
+            true, predicted = names[each["true"]], names[each["predicted"]]
+            caption = f"{true}, taken for {predicted} ({each['probability']:.2f})"
+            section.figures.append(Picture(self.figures[f"hardest{k}"], caption, tiny=True))
+            rows.append([each["image"], true, predicted, each["probability"]])
+        head = ["file" if isinstance(rows[0][0], str) else "test image", "true", "predicted", "its probability"]
+        section.tables.append(table("Which images these are.", head, rows))
+        return section
+
+    def _compared(self) -> Section:
+        structure, training = self.summary["structure"], self.summary["training"]
+        patches = structure["patch"] if isinstance(structure["patch"], list) else [structure["patch"]]
+        mirror = "an image and its mirror image are the same" if structure["mirror"] else "left and right differ"
+        sizes, cells = ", ".join(f"{patch} x {patch}" for patch in patches), structure["pool"]
+        text = [
+            f"Patches of {sizes} pixels, {structure['filters']:,} filters of each size; responses from "
+            f"{structure['threshold']:g} on are averaged over a grid of {cells} x {cells} cells; encoder ridge "
+            f"{structure['encoder_ridge']:g}, contrast {structure['contrast']}; {mirror}. Output ridge "
+            f"{word(structure['ridge'])}.",
+            f"Others are compared with {training['compared_with']:,} of the training images, which are in the model.",
+        ]
+        section = Section("What images are compared by", text)
+        for k, patch in enumerate(patches):
+            caption = f"Filters of {patch} x {patch}, which patches of the image are multiplied by."
+            section.figures.append(Picture(self.figures[f"filters{k}"], caption))
+        return section
+
+    def _search(self) -> Section | None:
+        section = super()._search()
+        if section is not None:
+            section.title, section.folded = "What was searched", True
+            section.text[0] = "One choice after another, by the squared leave-one-out error on a sample of the images."
+        return section
