@@ -288,3 +288,26 @@ def test_reading_is_told_and_needs_pillow(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(ImportError, match=r"Reading images needs PIL: pip install 'pilae\[images\]'"):
         datasets.load_images(path)
+
+
+@pytest.mark.parametrize("kind", decoder.FORMATS)
+def test_files_with_wrong_bytes_are_read_or_named(tmp_path, kind):
+    """Whatever stands in a file, there are pixels or a reason, and nothing else."""
+    random, path, read, outcomes = np.random.default_rng(1), tmp_path / "a", Decoder(), set()
+    whole = np.frombuffer(encoded(smooth(20, 30), kind), np.uint8)
+    for _ in range(150):
+        content = whole.copy()
+        places = random.integers(0, min(len(content), random.choice([60, len(content)])), random.integers(1, 6))
+        content[places] = random.integers(0, 256, len(places))
+        path.write_bytes(content[: random.integers(1, len(content) + 1)] if random.random() < 0.3 else content)
+        with read.at_work():
+            header, found = read.header(path), read.pixels(path, Layout(10, 8, 3))
+        outcomes.add(type(found))
+        assert isinstance(header, decoder.Header | Unreadable)
+        if isinstance(found, Unreadable):
+            assert found.why
+            assert "\n" not in found.why
+        else:
+            assert found.shape == (8, 10, 3)
+            assert found.dtype == np.uint8
+    assert outcomes == {np.ndarray, Unreadable}

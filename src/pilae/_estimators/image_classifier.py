@@ -1,9 +1,9 @@
 """`PILAEImageClassifier`: from images to classes, with nothing to choose."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -236,7 +236,11 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         parameters.check(self, parameters.IMAGE_CLASSIFIER)
         return self._refitted(partial(self._fitted_to, X, y, Progress(self.verbose)), X, y)
 
-    def _fitted_to(self, X: Any, y: Any, progress: Progress) -> FittedImageModel:
+    def _fit_again(self, X: Any, y: Any) -> Self:
+        """Fit what the search has found to other images, without searching again."""
+        return self._refitted(partial(self._fitted_to, X, y, Progress(self.verbose), self._read()), X, y)
+
+    def _fitted_to(self, X: Any, y: Any, progress: Progress, found: FittedImageModel | None = None) -> FittedImageModel:
         start = time.perf_counter()
         X, shape, columns = self._images(X, None)
         n, space, name = int(X.shape[0]), space_for(X, self.device), type(self).__name__
@@ -249,6 +253,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         progress.begin(self)
         dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
         spec, cuda = self._spec(shape), space.is_cuda
+        spec = spec if found is None else replace(spec, plan=found.plan, free=frozenset())
         chosen = sample_of(X, spec.seed, n)
         some = take_rows(X, chosen[: SEARCH_IMAGES[cuda]])
         check_pixels(some, dtype, fit=True)
@@ -256,6 +261,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         few = min(SEARCH_FILTERS[cuda], spec.filters or SEARCH_FILTERS[cuda])
         search = AngleSearch(spec, images, Z[chosen[: int(some.shape[0])]], few, space, progress)
         plan, table, ridges = search.found(None if isinstance(self.ridge, str) else float(self.ridge), n)
+        table = table if found is None else found.search
         progress.stage("filters")
         everything = Images(X, shape, space, dtype)
         at = self._anchor_rows(chosen, n, space)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +52,19 @@ def images_by_class(folder: str | os.PathLike, fewest: int = 2) -> Found:
         remarks.append(f"Folders in the folder of a class are left out: {_names(below)}.")
     pairs = [(path, name) for name in filled for path in classes[name].images]
     return Found([path for path, _ in pairs], [name for _, name in pairs], remarks)
+
+
+def held_out_last(found: Found, share: float) -> tuple[Found, int]:
+    """The files in another order, and how many at its end are held out: about the share of each class, and never all of
+    it. Which ones is a matter of their names alone, so that new images do not change it for the others."""
+    names = [f"{label}/{path.name}" for path, label in zip(found.files, found.labels, strict=True)]
+    keys = [sha256(name.encode(errors="surrogateescape")).digest() for name in names]
+    of_class: dict[str, list[int]] = {}
+    for k in sorted(range(len(keys)), key=keys.__getitem__):
+        of_class.setdefault(found.labels[k], []).append(k)
+    last = {k for rows in of_class.values() for k in rows[: min(round(share * len(rows)), len(rows) - 1)]}
+    order = [k for k in range(len(found.files)) if k not in last] + sorted(last)
+    return Found([found.files[k] for k in order], [found.labels[k] for k in order], found.remarks), len(last)
 
 
 def images_in(paths: Sequence[str]) -> list[Path]:

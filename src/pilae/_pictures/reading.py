@@ -80,8 +80,7 @@ class Reader:
         some = [k for k, header in enumerate(headers) if header is not None]
         images, kept = self.read([found.files[k] for k in some], layout)
         self.check(total)
-        if self.bad:
-            self.remarks.append(f"{self._unreadable(total)}: they are left out.")
+        self.remarks += self.left_out(total)
         at = [some[k] for k in kept]
         if gray or not _coloured(images):
             images = np.ascontiguousarray(images[..., 0])
@@ -149,6 +148,10 @@ class Reader:
             return
         way = f", or leave them out with {self.ways.skip.format(len(self.bad))}" if len(self.bad) < total else ""
         raise ValueError(f"{self._unreadable(total)}: mend them{way}.")
+
+    def left_out(self, total: int) -> list[str]:
+        """What is to be said of files that were left out."""
+        return [f"{self._unreadable(total)}: they are left out."] if self.bad else []
 
     def _unreadable(self, total: int) -> str:
         """Which files of so many cannot be read, and why, as the beginning of a sentence."""

@@ -1,16 +1,16 @@
-"""The command line: from a table to a model, predictions, a report and an ONNX file."""
+"""The command line: from a table or a folder of images to a model, predictions, a report and an ONNX file."""
 
 import os
 import sys
 import warnings
 from pathlib import Path
 
-from .arguments import make_parser, run
+from .arguments import parsed, run
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 if it went well, 1 with one sentence on standard error if not, 2 for wrong usage."""
-    options = make_parser().parse_args(arguments)
+    options = parsed(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]

@@ -1,6 +1,7 @@
 """What can be typed: every command with its arguments."""
 
 import argparse
+import os
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +12,8 @@ EXAMPLES = """examples:
   pilae evaluate houses.pilae sold.parquet --json
   pilae export houses.pilae --onnx houses.onnx
   cat new.csv | pilae predict houses.pilae - > prices.csv
+  pilae fit photos/ --report photos.html
+  pilae predict photos.pilae new/ -o classes.csv
 """
 
 
@@ -33,17 +36,25 @@ HOW_WRITTEN = [
         type=int,
         default=0,
         metavar="N",
-        help="leave out up to N rows of a CSV file that are longer or shorter than its header (default 0)",
+        help="leave out up to N rows of a CSV file that are longer or shorter than its header, or N images that cannot "
+        "be read (default 0)",
     ),
     Argument("--decimal", help="the decimal point of a CSV file (default: found from its first rows)"),
 ]
 
-EVALUATE = [MODEL, Argument("table", help="a table with the same columns; - is CSV on standard input"), *HOW_WRITTEN]
+KNOWN_TABLE = "a table with the same columns; - is CSV on standard input; for images a folder"
+
+EVALUATE = [MODEL, Argument("table", help=f"{KNOWN_TABLE} with one for each class"), *HOW_WRITTEN]
 
 FIT = [
-    Argument("table", help="CSV, TSV, Parquet, JSON, xlsx, ARFF or npz file; - is CSV on standard input"),
+    Argument(
+        "table",
+        help="CSV, TSV, Parquet, JSON, xlsx, ARFF or npz file; - is CSV on standard input; or a folder that has one "
+        "folder of images for each class",
+    ),
     *HOW_WRITTEN,
-    Argument("--target", required=True, help="the column to predict"),
+    Argument("--target", help="the column to predict; needed for tables"),
+    Argument("--size", metavar="WxH", help="pixels that images are brought to (default: found from the files)"),
     Argument(
         "-o", "--output", help="the file for the model (default: the table's name with .pilae); - is standard output"
     ),
@@ -66,7 +77,9 @@ FIT = [
 ]
 
 PREDICT = [
-    *EVALUATE,
+    MODEL,
+    Argument("table", nargs="+", help=f"{KNOWN_TABLE}, or files"),
+    *HOW_WRITTEN,
     Argument("-o", "--output", default="-", help="CSV file for the predictions (default: standard output)"),
     Argument("--id", metavar="COLUMNS", help="columns of the table to put beside the predictions, separated by commas"),
     Argument("--proba", action="store_true", help="also the probability of every class"),
@@ -76,7 +89,7 @@ PREDICT = [
 
 REPORT = [
     MODEL,
-    Argument("table", nargs="?", help="rows with targets that the model has not seen"),
+    Argument("table", nargs="?", help="rows with targets, or a folder of images, that the model has not seen"),
     *HOW_WRITTEN,
     Argument("-o", "--output", required=True, help=".html, .md or .json file; - is HTML on standard output"),
 ]
@@ -90,9 +103,9 @@ EXPORT = [
 DEMO = [Argument("-o", "--output", default="pilae-demo.html", help="the file for the report")]
 
 COMMANDS = {
-    "fit": (".fit", "train a model on a table", "data.csv --target y --exclude id", FIT),
-    "predict": (".use", "predict the rows of a table", "model.pilae new.csv -o out.csv", PREDICT),
-    "evaluate": (".use", "score a model on a table with targets", "model.pilae new.csv", EVALUATE),
+    "fit": (".fit", "train a model on a table or on images", "data.csv --target y --exclude id", FIT),
+    "predict": (".use", "predict the rows of a table, or images", "model.pilae new.csv -o out.csv", PREDICT),
+    "evaluate": (".use", "score a model on a table with targets, or on images", "model.pilae new.csv", EVALUATE),
     "report": (".report", "report on a model", "model.pilae new.csv -o report.html", REPORT),
     "export": (".use", "write the model for other runtimes", "model.pilae --onnx m.onnx", EXPORT),
     "info": (".use", "say what a model file holds", "model.pilae", [ANY_MODEL]),
@@ -103,7 +116,26 @@ COMMANDS = {
 
 def run(options: argparse.Namespace) -> None:
     """Run the command that was typed. Its module is imported here: asking for help needs none of scikit-learn."""
-    getattr(import_module(COMMANDS[options.command][0], __package__), options.command)(options)
+    home = ".pictures" if _of_images(options) else COMMANDS[options.command][0]
+    getattr(import_module(home, __package__), options.command)(options)
+
+
+def _of_images(options: argparse.Namespace) -> bool:
+    """Whether it is about images: a folder to learn from, or a model that did."""
+    if options.command == "fit":
+        return os.path.isdir(options.table)
+    if "model" not in options:
+        return False
+    return import_module("..save", __package__).read_header(options.model)["kind"] == "PILAEImageClassifier"
+
+
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """What was typed; wrong usage ends the program with status 2."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.command == "fit" and options.target is None and not os.path.isdir(options.table):
+        parser.error("--target is missing: which column is to be predicted? (A folder of images needs none.)")
+    return options
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -41,9 +41,24 @@ def csv_format(options: Namespace) -> Format:
 
 def opened(options: Namespace, **known: Any) -> TableFile:
     """The table that the options name."""
+    return TableFile(options.table, csv_format(options), skip=bad_rows(options), **known)
+
+
+def bad_rows(options: Namespace) -> int:
+    """How many rows or images that cannot be read are left out."""
     if options.skip_bad_rows < 0:
         raise ValueError(f"--skip-bad-rows must be at least 0, not {options.skip_bad_rows}.")
-    return TableFile(options.table, csv_format(options), skip=options.skip_bad_rows, **known)
+    return options.skip_bad_rows
+
+
+def search_seconds(options: Namespace) -> float:
+    """Seconds after which a fit tries nothing further; its share of rows to hold out is checked too."""
+    if not 0 <= options.holdout < 1:
+        raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
+    seconds = math.inf if options.budget is None else options.budget
+    if not seconds >= 0:
+        raise ValueError(f"--budget must be at least 0 seconds, not {options.budget:g}.")
+    return seconds
 
 
 def names_of(text: str | None) -> list[str]:

@@ -1,7 +1,6 @@
 """`pilae fit`: from a table to a model."""
 
 import copy
-import math
 import time
 from argparse import Namespace
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from .._tables.file_columns import FileColumns
 from .._tables.files import Counted, Part, TableFile, held_out, parts_of
 from .._tables.frames import Frame
 from .._tables.remarks import remarks
-from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, tell
+from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, search_seconds, tell
 from .measures import SCORES, scored
 from .report import REPORT_ROWS, check_report, write_report
 
@@ -36,12 +35,9 @@ ESTIMATORS: dict[str, type[Model]] = {"classification": PILAEClassifier, "regres
 
 def fit(options: Namespace) -> None:
     """Train on a table, score on rows held out of it, take these in too, save, report."""
-    if not 0 <= options.holdout < 1:
-        raise ValueError(f"--holdout must be at least 0 and below 1, not {options.holdout:g}.")
-    seconds = math.inf if options.budget is None else options.budget
-    if not seconds >= 0:
-        raise ValueError(f"--budget must be at least 0 seconds, not {options.budget:g}.")
-    with time_budget(seconds):
+    if options.size is not None:
+        raise ValueError("--size is for images, and this is a table: leave it out.")
+    with time_budget(search_seconds(options)):
         _fit(options)
 
 

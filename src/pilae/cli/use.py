@@ -18,6 +18,9 @@ from .files import bytes_to, check_output, loaded, names_of, opened, remark, tel
 def predict(options: Namespace) -> None:
     """The predictions of a table's rows, as CSV."""
     model, columns = loaded(options.model)
+    if len(options.table) > 1:
+        raise ValueError(f"Name one table at a time: there are {len(options.table)}.")
+    [options.table] = options.table
     _check_predict(options, columns.task)
     import pandas as pd
 
@@ -53,12 +56,17 @@ def _check_predict(options: Namespace, task: str) -> None:
         raise ValueError("--interval is for numbers, and this model predicts classes: use --proba for those.")
     if options.interval is not None and not 0 < options.interval < 1:
         raise ValueError(f"--interval must be between 0 and 1, such as 0.9, not {options.interval:g}.")
+    check_csv(options)
+    check_output(options.output, options.table)
+
+
+def check_csv(options: Namespace) -> None:
+    """Whether predictions can be written as asked."""
     if options.json and options.output == "-":
         raise ValueError("Predictions go to standard output as CSV: name a file with -o to get --json.")
     ending = Path(options.output).suffix
     if ending.lower() in (".gz", ".parquet", ".arff", ".npz", ".xlsx", ".json"):
         raise ValueError(f"Predictions are written as CSV, not as {ending}: end -o in .csv.")
-    check_output(options.output, options.table)
 
 
 def _ids(piece: Frame, names: list[str], target: str, where: str) -> dict[str, Column]:
@@ -99,14 +107,14 @@ def evaluate(options: Namespace) -> None:
         raise ValueError(f"{table.name} has no row with a target.")
     remark(table.remarks)
     name = SCORES[columns.task]
-    line = f"{name} {_number(result['score'])} on {result['rows']:,} rows"
+    line = f"{name} {number(result['score'])} on {result['rows']:,} rows"
     if counted.without_target:
         line += f" ({counted.without_target:,} rows without a target left out)"
-    measures = [f"{measure} {_number(value)}" for measure, value in result["measures"].items()]
+    measures = [f"{measure} {number(value)}" for measure, value in result["measures"].items()]
     tell(options, result | {"score_is": name, "rows_without_target": counted.without_target}, [line, *measures])
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.4f}" if abs(value) < 100 else f"{value:,.1f}"
 
 
