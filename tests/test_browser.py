@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_digits
 
-from pilae import PILAEClassifier, PILAERegressor
+from pilae import PILAEClassifier, PILAEImageClassifier, PILAERegressor
 from pilae.report import make_report
 
 pytestmark = pytest.mark.browser
@@ -19,9 +19,15 @@ def pages(tmp_path_factory):
     model.report(X[1200:], names[1200:], title="Digits <script>alert(1)</script>").save(folder / "classes.html")
     X, y = load_diabetes(return_X_y=True)
     model = PILAERegressor(random_state=0).fit(X[:300], y[:300])
-    columns = [{"name": f"a_long_name_of_a_column_{k}" * 5, "kind": "number", "missing": 0} for k in range(10)]
+    columns = [
+        {"name": f"a_long_name_of_a_column_{k}" * 5, "kind": "number", "width": 1, "missing": 0} for k in range(10)
+    ]
     table = {"file": f"{'file' * 50}.csv", "rows": 442, "target": "target" * 50, "columns": columns}
     make_report(model, X[300:], y[300:], table=table).save(folder / "numbers.html")
+    digits = load_digits()
+    model = PILAEImageClassifier(filters=48).fit(digits.images[:200], names[:200])
+    files = [f"{'folder' * 30}/<i>{k}</i>.png" for k in range(len(names) - 200)]
+    model.report(digits.images[200:], names[200:], files=files).save(folder / "images.html")
     return folder
 
 
@@ -39,7 +45,7 @@ def browser():
 
 
 @pytest.mark.parametrize("width", [380, 480, 1280, 1920], ids=["phone", "large phone", "laptop", "desktop"])
-@pytest.mark.parametrize("name", ["classes", "numbers"])
+@pytest.mark.parametrize("name", ["classes", "numbers", "images"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_renders(browser, pages, name, width, scheme):
     browser.execute_cdp_cmd(
@@ -55,7 +61,8 @@ def test_the_page_renders(browser, pages, name, width, scheme):
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     sizes = browser.execute_script(
-        "return [...document.querySelectorAll('figure svg')].map(f => { const r = f.getBoundingClientRect();"
+        "return [...document.querySelectorAll('figure svg')].filter(f => !f.closest('.tiny')).map(f => {"
+        "const r = f.getBoundingClientRect();"
         "return [r.width, r.height] })"
     )
     assert len(sizes) >= 3

@@ -77,7 +77,7 @@ def test_fit_says_what_it_found(folder, tmp_path, capsys):
 def test_fit_answers_in_json_and_shows_progress(folder, tmp_path, capsys):
     assert run("fit", folder / "train", "-o", tmp_path / "m.pilae", "--json", "--budget", 0) == 0
     said = capsys.readouterr()
-    assert re.search(r"^images +90 rows", said.err, re.M)
+    assert re.search(r"^reading images +90 rows", said.err, re.M)
     result = json.loads(said.out)
     assert (result["images"], result["held_out_images"], result["classes"], result["size"]) == (81, 9, 3, [14, 12])
     assert result["candidates"] == 1
@@ -185,6 +185,25 @@ def test_reports_name_the_files(folder, model, tmp_path, capsys):
     capsys.readouterr()
     assert run("report", model, "-o", "-") == 0
     assert "By leave-one-out on training images" in capsys.readouterr().out
+
+
+def test_copies_among_the_held_out_images_are_counted(tmp_path, capsys):
+    path = wrote(tmp_path / "copies", 10, 5)
+    for file in sorted(path.glob("*/*.png")):
+        file.with_stem(f"{file.stem} (copy)").write_bytes(file.read_bytes())
+    assert run("fit", path, "-o", tmp_path / "m", "--fast", "--quiet", "--holdout", 0.2) == 0
+    said = re.search(r"(\d+) of 12 held-out images are the same, pixel by pixel", capsys.readouterr().err)
+    order, out = held_out_last(images_by_class(path), 0.2)
+    train = {file.read_bytes() for file in order.files[:-out]}
+    assert int(said[1]) == sum(file.read_bytes() in train for file in order.files[-out:]) > 0
+
+
+def test_predictions_do_not_take_the_place_of_an_image(folder, model, capsys):
+    file = folder / "new/down/00.png"
+    before = file.read_bytes()
+    assert run("predict", model, file, "-o", file) == 1
+    assert "would take the place of the file that is read" in capsys.readouterr().err
+    assert file.read_bytes() == before
 
 
 def test_the_code_of_a_report_runs(folder, tmp_path, monkeypatch):

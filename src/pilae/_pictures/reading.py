@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -97,7 +98,8 @@ class Reader:
             )
         images = np.empty(shape, np.uint8)
         kept: list[int] = []
-        for k, pixels in enumerate(self._each(lambda path: self._decoder.pixels(path, layout), files, "images")):
+        decode = partial(self._decoder.pixels, layout=layout)
+        for k, pixels in enumerate(self._each(decode, files, "reading images")):
             if not isinstance(pixels, Unreadable):
                 images[len(kept)] = pixels
                 kept.append(k)

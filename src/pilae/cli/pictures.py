@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,20 @@ def _fit(options: Namespace) -> None:
         "images_left_out": len(reader.bad),
         "score": "accuracy",
         "seconds": seconds,
-        "remarks": [*found.remarks, *reader.remarks],
+        "remarks": [*found.remarks, *reader.remarks, *_twins(pictures.images, train)],
     }
     remark(result["remarks"])
     tell(options, result, _lines(result, options), options.output)
+
+
+def _twins(images: np.ndarray, train: int) -> list[str]:
+    """What is to be said of held-out images, which come last, that are among the others too."""
+    known = {sha256(image).digest() for image in images[:train]}
+    count = sum(sha256(image).digest() in known for image in images[train:])
+    if not count:
+        return []
+    which = f"{count:,} of {len(images) - train:,} held-out images"
+    return [f"{which} are the same, pixel by pixel, as images that were learnt from: the scores are too high."]
 
 
 def _about(model: PILAEImageClassifier) -> dict[str, Any]:
@@ -133,7 +144,8 @@ def predict(options: Namespace) -> None:
     """The classes of images, as CSV."""
     _check_options(options)
     check_csv(options)
-    check_output(options.output)
+    for path in options.table:
+        check_output(options.output, path)
     model, files = _loaded(options.model), images_in(options.table)
     reader, count = Reader(bad_rows(options), Progress(False), AT_A_SHELL), 0
     with text_to(options.output) as file:

@@ -25,6 +25,9 @@ from .words import CAPTIONS
 PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 """Pairs of classes that are told, images shown of each, and wrong images that are shown by themselves."""
 
+LONGEST_FILE = 60
+"""Characters of the name of a file in a table."""
+
 STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror")
 
 
@@ -35,12 +38,8 @@ def summarise_image_classifier(
     *,
     files: Sequence[str] | None = None,
     code: str | None = None,
-    whole: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is known about a classifier of images as plain values, and the images that are shown, by name.
-
-    `whole` are rows and score of more test images, of which X holds the first.
-    """
+    """What is known about a classifier of images as plain values, and the images that are shown, by name."""
     check_is_fitted(model)
     model, shown = model._settled(), dict[str, np.ndarray]()
     stats = model.fit_stats_
@@ -70,7 +69,6 @@ def summarise_image_classifier(
         if files is not None and len(files) != len(y):
             raise ValueError(f"There are {len(files)} names of files for {len(y)} images: give one for each.")
         summary["test"], shown = _tested(model, X, y, files)
-        summary["test"] |= whole or {}
     summary["verdict"] = _verdict(plain(summary))
     return plain(summary), shown
 
@@ -219,11 +217,12 @@ class ImageClassifierReport(ImageReport):
             ["Wrong, and surest of it: look whether the class they came with is right before anything else."],
         )
         rows = []
+        files = short_names([each["image"] for each in test["hardest"] if isinstance(each["image"], str)], LONGEST_FILE)
         for k, each in enumerate(test["hardest"]):
             true, predicted = names[each["true"]], names[each["predicted"]]
             caption = f"{true}, taken for {predicted} ({each['probability']:.2f})"
             section.figures.append(Picture(self.figures[f"hardest{k}"], caption, tiny=True))
-            rows.append([each["image"], true, predicted, each["probability"]])
+            rows.append([files.get(each["image"], each["image"]), true, predicted, each["probability"]])
         head = ["file" if isinstance(rows[0][0], str) else "test image", "true", "predicted", "its probability"]
         section.tables.append(table("Which images these are.", head, rows))
         return section
