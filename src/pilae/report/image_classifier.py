@@ -20,7 +20,6 @@ from .images import SHOWN_FILTERS, ImageReport, drawable, filter_sheets
 from .parts import LONGEST_NAME, Picture, Section, shortened, table, word
 from .summary import code_of, plain, short_names
 from .tested import tested_classes
-from .words import CAPTIONS
 
 PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 """Pairs of classes that are told, images shown of each, and wrong images that are shown by themselves."""
@@ -163,7 +162,7 @@ class ImageClassifierReport(ImageReport):
         training, (h, w, c) = self.summary["training"], self.summary["image_shape"]
         colours = {1: "gray", 3: "colour"}.get(c, f"{c}-channel")
         return (
-            f"{self.summary['kind']}: {len(training['classes']):,} classes of {h} x {w} {colours} images, compared by "
+            f"{self.summary['kind']}: {len(training['classes']):,} classes of {w} x {h} {colours} images, compared by "
             f"angles with {training['compared_with']:,} of them, in closed form."
         )
 
@@ -182,6 +181,12 @@ class ImageClassifierReport(ImageReport):
         sections = [self._how_good(), *self._wrong_images(), self._compared(), self._search(), self._code()]
         return [section for section in sections if section is not None]
 
+    def _how_good(self) -> Section | None:
+        section = super()._how_good()
+        if section is not None:
+            section.figures += self._figures("calibration")
+        return section
+
     def _wrong_images(self) -> list[Section]:
         test = self.summary.get("test")
         if test is None:
@@ -189,7 +194,7 @@ class ImageClassifierReport(ImageReport):
         classes = Section("Which classes it confuses")
         self._add_classes(classes, test)
         classes.figures = [
-            Picture(each.svg, each.caption.replace("Rows", "Images")) for each in self._figures(*CAPTIONS)
+            Picture(each.svg, "Images by true and predicted class.") for each in self._figures("confusion")
         ]
         if not test["wrong"]:
             classes.text.append("Every test image is named right.")
