@@ -120,7 +120,7 @@ def test_predictions_are_those_of_python(folder, model, tmp_path, capsys):
 
 def test_blocks_of_images_give_the_same_predictions(folder, model, tmp_path, monkeypatch):
     assert run("predict", model, folder / "new", "-o", tmp_path / "a.csv") == 0
-    monkeypatch.setattr(pictures, "BLOCK_IMAGES", 5)
+    monkeypatch.setattr(pictures, "BLOCK_BYTES", 5 * 12 * 14)
     assert run("predict", model, folder / "new", "-o", tmp_path / "b.csv") == 0
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
 

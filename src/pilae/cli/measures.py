@@ -38,13 +38,14 @@ def measured(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str
     if not answers:
         return {"rows": 0, "score": None, "measures": {}}
     y, predicted, chances = map(np.concatenate, zip(*answers, strict=True))
-    measures = _of_classes(model.classes_, y, predicted, chances) if classes else _of_numbers(y, predicted)
+    measures = measures_of_classes(model.classes_, y, predicted, chances) if classes else _of_numbers(y, predicted)
     return {"rows": len(y), "score": _score(task, y, predicted), "measures": measures}
 
 
-def _of_classes(
+def measures_of_classes(
     classes: np.ndarray, y: np.ndarray, predicted: np.ndarray, chances: np.ndarray
 ) -> dict[str, float | None]:
+    """Measures of predictions and of the probabilities of the classes, beside the accuracy."""
     met, known = np.unique(y), np.isin(y, classes)
     with warnings.catch_warnings():  # a class that is never predicted, or not in the table
         warnings.simplefilter("ignore")

@@ -24,12 +24,12 @@ from .._pictures.reading import AT_A_SHELL, Pictures, Reader
 from .._tables.files import Part
 from ..report import ImageClassifierReport, summarise_image_classifier
 from .files import bad_rows, bytes_to, check_output, default_output, remark, search_seconds, tell, text_to
-from .measures import measured, scored
+from .measures import measures_of_classes, scored
 from .report import check_report
 from .use import check_csv, number
 
-BLOCK_IMAGES = 1000
-"""Read and predicted at a time."""
+BLOCK_BYTES = 2**28
+"""Of images that are read and predicted at a time: as many as fit, each block is compared with all of the model's."""
 
 OF_TABLES = {
     **dict.fromkeys(("target", "task", "columns", "exclude", "separator", "encoding", "decimal", "id", "interval")),
@@ -153,9 +153,9 @@ def predict(options: Namespace) -> None:
         chances = [f"class={label}" for label in model.classes_.tolist()] if options.proba else []
         rows.writerow(["file", "class", *chances])
         for part in _parts(model, reader, Found(files, [""] * len(files), [])):
-            answers = model.predict(part.X).tolist()
-            P = model.predict_proba(part.X).tolist() if options.proba else [[]] * len(answers)
-            rows.writerows([files[k], name, *chance] for k, name, chance in zip(part.rows, answers, P, strict=True))
+            answers, P = _answers(model, part.X)
+            beside = P.tolist() if options.proba else [[]] * len(P)
+            rows.writerows([files[k], a, *p] for k, a, p in zip(part.rows, answers, beside, strict=True))
             count += len(answers)
     remark(reader.left_out(len(files)))
     if options.output != "-":
@@ -168,8 +168,15 @@ def evaluate(options: Namespace) -> None:
     _check_options(options)
     model, found = _loaded(options.model), images_by_class(options.table, fewest=1)
     reader = Reader(bad_rows(options), Progress(False), AT_A_SHELL)
-    result = measured(model, "classification", _parts(model, reader, found))
-    result = {"images": result.pop("rows"), **result, "score_is": "accuracy", "images_left_out": len(reader.bad)}
+    asked = [(part.y, *_answers(model, part.X)) for part in _parts(model, reader, found)]
+    y, predicted, P = map(np.concatenate, zip(*asked, strict=True))
+    result: dict[str, Any] = {
+        "images": len(y),
+        "score": float(np.mean(predicted == y)),
+        "measures": measures_of_classes(model.classes_, y, predicted, P),
+        "score_is": "accuracy",
+        "images_left_out": len(reader.bad),
+    }
     remark([*found.remarks, *_unknown(model, found), *reader.left_out(len(found.files))])
     measures = [f"{measure} {number(value)}" for measure, value in result["measures"].items()]
     tell(options, result, [f"accuracy {number(result['score'])} on {result['images']:,} images", *measures])
@@ -252,12 +259,20 @@ def _layout(model: PILAEImageClassifier) -> Layout:
 
 def _parts(model: PILAEImageClassifier, reader: Reader, found: Found) -> Iterator[Part]:
     """The images some at a time, as the model takes them, with classes and numbers of files."""
-    for start in range(0, len(found.files), BLOCK_IMAGES):
-        images, kept = reader.read(found.files[start : start + BLOCK_IMAGES], _layout(model))
+    layout = _layout(model)
+    step = max(1, BLOCK_BYTES // (layout.width * layout.height * layout.channels))
+    for start in range(0, len(found.files), step):
+        images, kept = reader.read(found.files[start : start + step], layout)
         reader.check(len(found.files))
         at = start + np.array(kept, dtype=int)
         if kept:
             yield Part(images, np.array([found.labels[k] for k in at]), at)
+
+
+def _answers(model: PILAEImageClassifier, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and probabilities of all classes, from one comparison."""
+    P = model.predict_proba(images)
+    return model.classes_[P.argmax(axis=1)], P
 
 
 def _part(pictures: Pictures) -> Part:
