@@ -6,7 +6,7 @@ import pytest
 
 from helpers import close
 from pilae import PILAERegressor, load, scan_blocks
-from pilae._engine.curve import Curve, curve_for
+from pilae._engine.curve import BEYOND, Curve, curve_for
 from pilae._engine.scores import Scored
 
 
@@ -53,6 +53,17 @@ def test_a_mean_is_not_beyond_all_targets():
     curve = curve_for(scored(y, 0.0 * y))
     assert curve is not None
     close(curve.mean(np.array([[50.0], [-50.0]])), np.array([y.max(axis=0), y.min(axis=0)]), terms=100)
+
+
+def test_an_interval_holds_the_mean_and_ends_near_the_targets_seen():
+    curve = Curve(*np.array([[0.0], [1.0], [3.0], [0.5], [-5.0], [6.0]]))
+    t, half = np.array([[-50.0], [-5.0], [0.0], [7.0]]), np.array([[1.0], [100.0], [1e-3], [0.1]])
+    low, high = curve.ends(t, half)
+    mean = curve.mean(t)
+    assert (low <= mean).all()
+    assert (mean <= high).all()
+    assert (low >= min(np.sinh(-5.0 - BEYOND), mean.min())).all()
+    assert (high <= max(np.sinh(6.0 + BEYOND), mean.max())).all()
 
 
 def test_normal_residuals_need_no_curve():

@@ -51,6 +51,30 @@ def test_columns_without_a_range_are_no_matter():
     assert not bounds.far(rows).any()
 
 
+def test_where_a_few_numbers_lie_far_out_the_margin_is_that_of_most():
+    rng = np.random.default_rng(0)
+    A = rng.lognormal(0, 2, (2000, 1))
+    bounds = PILAERegressor(**FIXED).fit(A, np.log(A[:, 0])).fitted_.bounds
+    close(bounds.margin, 3 * A.std(axis=0), terms=2000)
+    assert bounds.margin < MARGIN * np.ptp(A) / 3
+    even = rng.random((2000, 1))
+    close(PILAERegressor(**FIXED).fit(even, even[:, 0]).fitted_.bounds.margin, MARGIN * np.ptp(even, axis=0))
+    joined = bounds.joined(np.array([-1.0]), np.array([1.0]), np.array([0.5]))
+    np.testing.assert_array_equal(joined.spread, bounds.spread)  # of two the larger, in either order
+    other = Bounds.of(np.array([-1.0]), np.array([1.0]), np.array([0.5]))
+    np.testing.assert_array_equal(other.joined(bounds.low, bounds.high, bounds.spread).margin, joined.margin)
+
+
+def test_intervals_of_far_rows_hold_what_targets_are():
+    rows = np.r_[X[:5], moved(1e6)[:5]]
+    ends, usual = MODEL.predict_interval(rows, 0.8), np.quantile(Y, [0.11, 0.89])  # quantiles are those of rows
+    assert (ends[5:, 0] <= usual[0]).all()
+    assert (ends[5:, 1] >= usual[1]).all()
+    assert (np.diff(ends[:5], axis=1) < np.diff(usual)).any()
+    two = PILAERegressor(**FIXED).fit(X, np.c_[Y, -Y])
+    assert (two.predict_interval(rows, 0.8)[5:, 1, 1] >= -usual[0]).all()
+
+
 @pytest.mark.parametrize("factor", [3.0, 1e3, 1e9])
 def test_far_rows_are_known_and_answered_within_reason(factor):
     rows = moved(factor)

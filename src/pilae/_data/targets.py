@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .._arrays import Array, as_labels, is_foreign, namespace, to_numpy
 from .._base.saveable import saveable
 from .._base.scalars import is_number
-from .._engine.calibration import Calibration, class_calibration, label_calibration
+from .._engine.calibration import Calibration, class_calibration, label_calibration, weighted_quantile
 from .._engine.curve import Curve
 from .._engine.running import RunningScore
 from .._engine.scores import Scored
@@ -291,9 +291,19 @@ class Numbers(Reading):
         """The mean of the target."""
         return self._flat(outputs if self.curve is None else self.curve.mean(outputs))
 
-    def place(self, outputs: Array) -> Array:
-        """The target itself that has these outputs: ends of intervals."""
-        return self._flat(outputs if self.curve is None else self.curve.back(outputs))
+    def between(self, loo: Scored, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """The user's targets between which this share of the scored rows has theirs."""
+        targets = self.of_users(loo).targets
+        low, high = (
+            np.array([weighted_quantile(column, loo.weight, level) for column in targets.T])
+            for level in (0.5 - share / 2, 0.5 + share / 2)
+        )
+        return self._flat(low[None, :])[0], self._flat(high[None, :])[0]
+
+    def ends(self, outputs: Array, half: Array) -> tuple[Array, Array]:
+        """Of intervals around outputs: the lower, the upper."""
+        low, high = (outputs - half, outputs + half) if self.curve is None else self.curve.ends(outputs, half)
+        return self._flat(low), self._flat(high)
 
     def _flat(self, values: Array) -> Array:
         return values[:, 0] if self.flat else values

@@ -32,6 +32,9 @@ CERTAIN = 2.0
 NORMAL_MEDIAN = 0.6745
 """Median of |x| for a standard normal x."""
 
+BEYOND = 1.0
+"""Ends of intervals go no further than this beyond all targets seen, on the scale: about e times as far out."""
+
 LARGEST = 80.0
 """Outputs beyond it, e^80 spreads from the middle, are cut to it: no number overflows in float32."""
 
@@ -64,9 +67,19 @@ class Curve:
     def mean(self, t: Array) -> Array:
         """The mean of the y around an output t."""
         xp, (middle, spread, even, odd) = namespace(t), self._like(t, "middle", "spread", "even", "odd")
-        low, high = self._like(t, "low", "high")
-        t = xp.minimum(xp.maximum(t, low), high)
+        t = self._seen(t)
         return middle + spread * (even * xp.sinh(t) + odd * xp.cosh(t))
+
+    def ends(self, t: Array, half: Array) -> tuple[Array, Array]:
+        """The lower and the upper y of an interval around an output t; the mean is between them."""
+        xp, mean, t = namespace(t), self.mean(t), self._seen(t)
+        low, high = (self.back(self._seen(end, BEYOND)) for end in (t - half, t + half))
+        return xp.minimum(low, mean), xp.maximum(high, mean)
+
+    def _seen(self, t: Array, beyond: float = 0.0) -> Array:
+        """t, and not beyond those that were seen by more than that."""
+        xp, (low, high) = namespace(t), self._like(t, "low", "high")
+        return xp.minimum(xp.maximum(t, low - beyond), high + beyond)
 
     def _like(self, t: Array, *names: str) -> list[Array]:
         space = space_of(t)

@@ -159,7 +159,7 @@ class BasePILAE(
         fitted = FittedModel(columns, result.network, result.head, targets, result.table, stats)
         fitted = replace(fitted, halves=result.halves, importances=moved, optimism=result.optimism)
         peer = linear_peer(result.network, result.head, rows, result.scored, targets)
-        bounds = Bounds.of(result.extent.low, result.extent.high)
+        bounds = Bounds.of(result.extent.low, result.extent.high, result.spread)
         fitted = replace(fitted, linear=peer, bounds=bounds).judged(result.scored)
         rows.progress.end()
         return fitted

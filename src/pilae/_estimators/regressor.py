@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin, clone
 
-from .._arrays import Array, float_name, namespace, to_numpy
+from .._arrays import Array, dtype_name, float_name, namespace, space_of, to_numpy
 from .._base.budget import active_budget
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
@@ -296,8 +296,9 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         Half an interval, on the scale that targets were fitted on (`target_scaling_`), is the quantile of leave-one-out
         residuals (the jackknife) of rows that are predicted about as high, each in units of the size that residuals
         have about its row: a ridge of their logarithm on what the output layer sees, where leave-one-out says that it
-        helps. Coverage is approximate, for rows like the training rows, and not a promise for each row. With fewer than
-        60 rows all intervals are equally wide on that scale.
+        helps. Those of rows that are far (`is_far`) hold at least this share of the targets of all rows. Coverage is
+        approximate, for rows like the training rows, and not a promise for each row. With fewer than 60 rows all
+        intervals are equally wide on that scale.
 
         Parameters
         ----------
@@ -315,11 +316,18 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         fitted.ready()
         head, network, targets = fitted.head.linear("predict_interval"), fitted.network, fitted.targets
         assert isinstance(targets, Numbers)
-        quantile = interval_quantiles(loo, head.output.local_scale, coverage)
+        quantile, bounds = interval_quantiles(loo, head.output.local_scale, coverage), fitted.bounds
+        seen = targets.between(loo, coverage)
 
         def ends(rows: Array) -> Array:
-            low, high = head.intervals(fitted.features(rows), quantile)
-            return namespace(low).stack([targets.place(low), targets.place(high)], axis=-1)
+            low, high = targets.ends(*head.intervals(fitted.features(rows), quantile))
+            xp = namespace(low)
+            if bounds is not None:  # of a row that is far from all others nothing is known but what targets are
+                far = bounds.far(rows)
+                far = far if low.ndim == 1 else far[:, None]
+                least, most = (space_of(low).asarray(end, dtype_name(low)) for end in seen)
+                low, high = xp.where(far, xp.minimum(low, least), low), xp.where(far, xp.maximum(high, most), high)
+            return xp.stack([low, high], axis=-1)
 
         question = Question(ends, head.width, "predict_interval", (coverage,))
         return answers(self, network, fitted.columns, X, question)

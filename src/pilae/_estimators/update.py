@@ -179,7 +179,8 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
     bounds = fitted.bounds
     for other in others:
         if bounds is not None:
-            bounds = None if other.bounds is None else bounds.joined(other.bounds.low, other.bounds.high)
+            far = other.bounds
+            bounds = None if far is None else bounds.joined(far.low, far.high, far.spread)
     return replace(with_sums(fitted, head, sums, targets), bounds=bounds)
 
 

@@ -116,12 +116,11 @@ class LinearHead(Head):
         return outputs
 
     def intervals(self, F: Array, quantile: Quantile) -> tuple[Array, Array]:
-        """The lower and the upper ends of outputs; `quantile` says how many local scales lie between output and end."""
+        """Outputs, and half of their intervals; `quantile` says how many local scales lie between output and end."""
         F = self.features(F)
         centre, scale = self.answers(F), self.output.local_scale
         half = quantile(to_numpy(centre)) * (1.0 if scale is None else scale(F))
-        width = space_of(centre).asarray(half, dtype_name(centre))
-        return centre - width, centre + width
+        return centre, space_of(centre).asarray(half, dtype_name(centre))
 
     def with_local_scale(self, network: Callable[[Array], Array], scored: Rows) -> LinearHead:
         """This head, and how large residuals are about a row; `scored` are the rows that its residuals are of."""

@@ -53,6 +53,8 @@ class Result(NamedTuple):
     """Rows that its leave-one-out results are of."""
     extent: Extent
     """The range of each column."""
+    spread: np.ndarray
+    """The standard deviation of each column."""
     means: np.ndarray
     """Of the columns, as they came."""
 
@@ -104,7 +106,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     table = choice.table + choice.untried
-    found = (table, halves, moved, choice.optimism, judging, judges, survey.scored, survey.extent, means)
+    spread = np.sqrt(to_numpy(survey.moments.variance_a()))
+    found = (table, halves, moved, choice.optimism, judging, judges, survey.scored, survey.extent, spread, means)
     return Result(network, head, *found)
 
 
