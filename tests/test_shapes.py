@@ -21,6 +21,7 @@ from pilae._network.metric import metric_of
 from pilae._network.neurons import fit_hidden
 from pilae._network.radial import Radial
 from pilae._network.structure import Plan
+from pilae._search import promise
 
 RNG = np.random.default_rng(0)
 X, Y = blobs(200)
@@ -461,3 +462,24 @@ def test_a_network_that_falls_apart_on_all_rows_is_replaced(monkeypatch):
 def test_sentences_of_the_head(head, match):
     with pytest.raises(ValueError, match=match):
         PILAEClassifier(head=head).fit(X, Y)
+
+
+def test_a_network_with_a_metric_may_take_the_place_of_the_chosen_one(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 4))
+    y = X @ [1.0, 0.5, 2.0, -1.0] + rng.standard_normal(1200)  # a plain ridge is chosen
+    monkeypatch.setattr(promise, "_broken", lambda *_: True)
+    judged = promise._judged
+
+    def metric_first(builder, choice, grower, head):
+        return judged(builder, choice, grower, head)._replace(error=0.0 if choice.plan.rounds else 1.0)
+
+    monkeypatch.setattr(promise, "_judged", metric_first)
+    monkeypatch.setattr(promise, "_others", lambda table, _: [row for row in table if row["rounds"]][:1])
+    with pytest.warns(UserWarning, match="single rows may decide"):
+        model = PILAERegressor(random_state=0, max_depth=0).fit(X, y)
+    chosen = next(row for row in model.search_ if row["chosen"])
+    assert chosen["rounds"] > 0
+    rows, predicted = model.loo_predictions_
+    assert len(rows) == len(predicted) < 700  # the half that shaped the metric is not scored
+    assert model.predict_interval(X[:5]).shape == (5, 2)

@@ -93,6 +93,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     head = builder.head(grower, plan, y, fit_params, choice.near, choice.shape)
     if spec.searching and isinstance(head, LinearHead):
         choice, grower, head = kept(builder, choice, grower, head, search.alternative)
+        if halves is not None and choice.plan.rounds and not plan.rounds:  # another has taken its place
+            survey = replace(survey, scored=judging_rows(survey.scored, halves))
         plan = choice.plan
     rows.passes = grower.passes
     network = builder.network(grower, plan)
@@ -101,8 +103,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if isinstance(head, LinearHead):
         moved = importances(network, head, survey.scored, builder.scale, spec.seed)
         judging = builder.judging(head)
-        numbers = survey.scored.numbers
-        judges = (np.arange(survey.scored.n) if numbers is None else numbers)[builder.judges]
+        asked = builder.survey.scored
+        judges = (np.arange(asked.n) if asked.numbers is None else asked.numbers)[builder.judges]
     halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     table = choice.table + choice.untried
