@@ -15,10 +15,14 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.linear_model import RidgeClassifier
 
 from helpers import close, tolerance
-from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, load
 from pilae.plot import CalibrationDisplay, DepthDisplay, ImportancesDisplay, SpectrumDisplay, WidthPathDisplay
 from pilae.report import make_report
+from pilae.report.figures import STYLE, _coverage, _fifths, _place_legend, _roc
+from pilae.report.parts import alike, as_given, shares, table
 from pilae.report.summary import short_names
+from pilae.report.verdict import verdict
+from pilae.report.words import candidate_names
 
 matplotlib.use("Agg")
 HOSTILE = np.array(["<script>alert(1)</script>", "a|b*c_d", '"quoted" & $money$'])
@@ -52,7 +56,7 @@ def test_markdown_and_json_say_the_same(iris, tmp_path):
     iris.save(tmp_path / "r.json")
     found = json.loads((tmp_path / "r.json").read_text())
     assert found == json.loads(json.dumps(iris.summary))
-    assert f"{found['test']['score']:.4g}" in text
+    assert f"{found['test']['score']:.3f}" in text
     assert found["training"]["classes"] == sorted(HOSTILE)
     assert np.sum(found["test"]["confusion"]) == 75
 
@@ -311,6 +315,7 @@ def houses():
     frame, price = mixed()
     model = PILAERegressor(depth=0, random_state=0).fit(frame[:300], price[:300])
     columns = [{"name": name, "kind": "any", "width": 1, "missing": 0, "missing_where_trained": 14} for name in frame]
+    columns[1]["width"] = 3
     table = {"file": "houses.csv", "rows": 400, "target": "price", "columns": columns}
     return make_report(model, frame[300:], price[300:], table=table, numbers=range(301, 401))
 
@@ -366,12 +371,17 @@ def test_the_verdict_names_linear_models_and_useless_ones():
     network = PILAERegressor(depth=0, random_state=0).fit(X[:400], curved[:400])
     assert "It is better than a linear model" in verdict_of(network, X[400:], curved[400:])
     lost = PILAERegressor(depth=0, random_state=0).fit(X[:400], noise[:400])
-    assert "not surely better than guessing" in verdict_of(lost, X[400:], noise[400:])
+    said = verdict_of(lost, X[400:], noise[400:])
+    assert "That is no better than guessing" in said
+    assert "linear model" not in said
     labels = np.where(noise > 0.5, "yes", "no")
     lost = PILAEClassifier(depth=0, random_state=0).fit(X[:400], labels[:400])
     said = verdict_of(lost, X[400:], labels[400:])
     assert "always saying “no” would be right for" in said
-    assert "not surely better than guessing" in said
+    assert "no better than guessing" in said
+    summary = {"kind": "", "training": {"leave_one_out": None, "stale": False}}
+    summary["test"] = {"rows": 50, "score": 0.02, "interval": [-0.1, 0.1], "guess": 0.0}
+    assert "not surely better than guessing" in verdict(summary)[1]
 
 
 def test_the_verdict_names_single_rows_that_make_up_the_error():
@@ -438,11 +448,235 @@ def test_coverage_of_every_fifth_and_curves_of_classes(iris):
 
 
 def test_numbers_of_a_column_have_as_many_decimals():
-    from pilae.report.parts import table
-
     rows = [["a", 0.5, 12000.0, 3], ["b", 0.8333, 1.5, None], ["c", None, 2.25, 1]]
     cells = [row["cells"] for row in table("", ["", "x", "y", "z"], rows).rows]
     assert [row[1] for row in cells] == ["0.5000", "0.8333", "–"]
     assert [row[3] for row in cells] == ["3", "–", "1"]
     tiny = [row["cells"][0] for row in table("", ["r"], [[1e-9], [0.1]]).rows]
-    assert tiny == ["1e-09", "0.1"]
+    assert tiny == ["1.00e-09", "1.00e-01"]
+    assert shares([1.0, 0.92764, None, -1e-9]) == ["1.000", "0.928", "–", "0.000"]
+    assert as_given([12345, 2.5, 1999.0, None, True]) == ["12345", "2.5", "1999.0", "–", "yes"]
+    assert as_given([2.123456, 0.001]) == ["2.1235", "0.0010"]
+    assert as_given([0.5, 1e-7, 68823.0]) == ["0.5", "1e-07", "68823"]
+    pair = [[5.0, 2.25], [-1e-7, 3.0]]
+    assert [row["cells"] for row in table("", ["", ""], pair, ways=alike(pair, 0, 1, hide=True)).rows] == [
+        ["5.00", "2.25"],
+        ["0.00", "3.00"],
+    ]
+
+
+def test_the_network_begins_with_what_columns_become(houses):
+    # one number for the size, three towns, the last column and where it has gaps
+    found = int(re.search(r"a network (\d+)–", houses.lead())[1])
+    assert found == houses.summary["training"]["inputs"] > 3
+    assert f"3 columns, which become {found} numbers." in houses.to_markdown()
+
+
+def test_a_number_has_one_output():
+    X, y = load_diabetes(return_X_y=True)
+    report = PILAERegressor(depth=0, head="ridge", input_scaling="standard").fit(X, y).report()
+    assert "a network 10–1, trained" in report.lead()
+
+
+def held_out(refitted):
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
+    columns = [{"name": f"c{k}", "kind": "number", "width": 1, "missing": 0} for k in range(10)]
+    table = {"file": "t.csv", "rows": 442, "target": "y", "columns": columns, "held_out": True, "refitted": refitted}
+    return make_report(model, X[300:], y[300:], table=table)
+
+
+def test_rows_that_were_held_out_and_taken_in():
+    text = held_out(True).to_markdown()
+    assert "300 rows were trained on, and the model was judged by 142 others; then it took these in too" in text
+    assert "so the saved model knows all 442." in text
+    assert "training rows (saved model: 442): **300**" in text
+    assert "which the saved model has not seen" in held_out(False).to_markdown()
+
+
+def test_rows_held_out_of_the_same_file_are_not_said_to_come_from_elsewhere():
+    summary = {"kind": "PILAERegressor", "training": {"leave_one_out": 0.5, "stale": False}}
+    summary["test"] = {"rows": 80, "score": 0.8, "interval": [0.7, 0.9], "guess": 0.0}
+    assert "easier than the training rows" in " ".join(verdict(summary))
+    assert "easier" not in " ".join(verdict(summary | {"table": {"held_out": True}}))
+
+
+def test_the_width_that_was_cut_is_told_from_the_width_that_was_tried():
+    X, y = load_iris(return_X_y=True)
+    model = PILAEClassifier(random_state=0).fit(X, y)
+    text = model.report().to_markdown()
+    assert model.width_path_ is not None
+    assert f"cut to the best of all widths: {model.head_.width} neurons" in text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_the_linear_model_is_tried_on_the_test_rows_too(kind, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    y = np.where(y > 140, "high", "low") if kind == "classes" else y
+    estimator = PILAEClassifier if kind == "classes" else PILAERegressor
+    model = estimator(depth=0, head=SHLN(width=30), random_state=0).fit(X[:300], y[:300])
+    ridge = estimator(depth=0, head="ridge", input_scaling="standard", random_state=0).fit(X[:300], y[:300])
+    summary = model.report(X[300:], y[300:]).summary
+    linear = summary["test"]["linear"]
+    assert abs(linear["score"] - ridge.score(X[300:], y[300:])) < 0.02  # each chooses its ridge by its own rows
+    assert linear["interval"][0] < linear["score"] < linear["interval"][1]
+    assert f"{linear['score']:.3f} on test rows" in " ".join(summary["verdict"])
+    text = model.report(X[300:], y[300:]).to_markdown()
+    assert f"| a linear model of the same columns | {linear['score']:.3f} | {linear['interval'][0]:.3f} to" in text
+    model.save(tmp_path / "m.pilae")
+    assert load(tmp_path / "m.pilae").report(X[300:], y[300:]).summary["test"]["linear"] == linear
+
+
+def test_the_linear_model_of_columns_that_become_others():
+    frame, price = mixed()
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(frame[:300], price[:300])
+    ridge = PILAERegressor(depth=0, random_state=0, head="ridge", input_scaling="standard").fit(
+        frame[:300], price[:300]
+    )
+    linear = model.report(frame[300:], price[300:]).summary["test"]["linear"]
+    assert abs(linear["score"] - ridge.score(frame[300:], price[300:])) < 1e-3
+
+
+def test_a_linear_model_of_which_no_weights_are_known_is_not_tried():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, head=SHLN(width=30), random_state=0).fit(X[:300], y[:300])
+    older = model.fitted_.linear._replace(coef=None, intercept=None)
+    model.fitted_ = replace(model.fitted_, linear=older)
+    summary = model.report(X[300:], y[300:]).summary
+    assert summary["test"]["linear"] is None
+    assert summary["training"]["linear"]["score"] == older.score
+    labels = np.where(y > 140, "high", "low")
+    model = PILAEClassifier(depth=0, head=SHLN(width=30), random_state=0).fit(X[:300], labels[:300])
+    model.partial_fit(X[:5], np.full(5, "middle"))
+    assert model.report(X[300:], labels[300:]).summary["test"]["linear"] is None
+
+
+def judged(own, beside, error=0.01, **test):
+    training = {"leave_one_out": own, "stale": False, "linear": {"score": beside, "standard_error": error}}
+    test = {"rows": 80, "score": own, "interval": [own - 0.05, own + 0.05], "guess": 0.0} | test
+    return " ".join(verdict({"kind": "PILAERegressor", "training": training, "test": test}))
+
+
+def test_the_verdict_puts_its_own_score_first():
+    said = judged(0.876, 0.79, linear={"score": 0.8})
+    assert "It is better than a linear model of the same columns (R² 0.876 against 0.790" in said
+    assert "0.876 against 0.800 on test rows" in said
+    assert "though not on the test rows" in judged(0.876, 0.79, linear={"score": 0.9})
+
+
+def test_scores_that_look_the_same_are_not_better():
+    said = judged(0.99999, 0.9999, error=1e-6)
+    assert "This is a linear model in all but name" in said
+    assert "better than" not in said
+    assert "about as good" in judged(0.8002, 0.8, error=1e-6)
+
+
+def test_the_verdict_on_a_linear_model_that_is_better_can_be_run():
+    said = judged(0.5, 0.6)
+    way = re.search(r"in Python (PILAERegressor\(.*?\)) fits one", said)[1]
+    X, y = load_diabetes(return_X_y=True)
+    assert eval(way).fit(X, y).report().summary["training"]["is_linear"]
+
+
+def test_what_is_worse_than_guessing_is_called_so_and_not_praised():
+    said = judged(-3.8, -5.0, interval=[-9.0, 0.3])
+    assert "That is worse than guessing: do not use it." in said
+    assert "better" not in said
+    heavy = judged(-3.8, -5.0, interval=[-9.0, 0.3], heaviest={"rows": 1, "share": 0.98})
+    assert "One row makes up 98% of the squared error" in heavy
+    assert "That is worse than guessing: find out what these rows are" in heavy
+    training = {"leave_one_out": -0.1, "stale": False, "linear": {"score": -0.3, "standard_error": 0.01}}
+    assert "no better than guessing the mean" in verdict({"kind": "", "training": training})[1]
+
+
+def test_markdown_has_tables_where_the_page_has_figures(houses, iris):
+    text = houses.to_markdown()
+    assert "small figures" not in text
+    assert "small figures" in houses.to_html()
+    lost = houses.summary["shuffled"][0]
+    assert f"| size | {lost['loss']:.3f} | {lost['spread']:.3f} |" in text
+    assert "The mean prediction when all rows have the same value in town." in text
+    assert "R² lost when a column's values are dealt to other rows" not in houses.to_html()
+    text = iris.to_markdown()
+    assert "Rows by true class (down) and predicted class (across)." in text
+    assert "Area under the ROC curve" in text
+    assert "share of right predictions" in text
+    without = PILAEClassifier(depth=0, random_state=0).fit(*load_iris(return_X_y=True)).report()
+    assert "How much each column moves the outputs" in without.to_markdown()
+
+
+def test_markdown_escapes_the_heads_of_tables():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.columns = ["a|b", "c*d", "e_f", "g"]
+    text = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=20)).fit(X[::2], y[::2]).report(X[1::2], y[1::2])
+    text = text.to_markdown()
+    assert "a\\|b" in text
+    assert "a|b" not in text.replace("a\\|b", "")
+
+
+def test_candidates_have_names_of_their_own():
+    X, y = load_iris(return_X_y=True)
+    search = PILAEClassifier(random_state=0).fit(X, y).search_
+    for number in {row["round"] for row in search}:
+        names = candidate_names([row for row in search if row["round"] == number])
+        assert len(set(names)) == len(names)
+    assert any("diagonal metric" in name for name in candidate_names(search))
+    assert not any("none" in name for name in candidate_names(search))
+    twins = [search[0] | {"length": None, "encoder_ridge": ridge} for ridge in (1.0, 2.0)]
+    assert len(set(candidate_names(twins))) == 2
+
+
+def drawn(draw, *given):
+    with matplotlib.rc_context(STYLE):
+        figure = matplotlib.figure.Figure(figsize=(5.2, 3.2), layout="constrained")
+        ax = figure.subplots()
+        draw(*given, ax=ax)
+        _place_legend(ax)
+        matplotlib.backends.backend_agg.FigureCanvasAgg(figure).draw()
+    return ax
+
+
+def test_legends_cover_nothing(iris):
+    ax = drawn(_roc, iris.summary["test"]["roc"])
+    legend = ax.get_legend().get_window_extent()
+    assert legend.y0 >= ax.get_window_extent().y1
+    assert 0 <= legend.x0 < legend.x1 <= ax.figure.bbox.x1
+    assert legend.y1 <= ax.figure.bbox.y1
+
+
+def test_shares_end_at_one():
+    fifths = [{"coverage": share, "rows": 40} for share in (1.0, 0.9, 0.75, 1.0, 0.95)]
+    ax = drawn(_fifths, fifths)
+    assert ax.get_ylim()[1] == 1
+    assert max(bar.get_segments()[0][:, 1].max() for bar in ax.collections) <= 1
+    assert ax.get_ylim()[0] < 0.6  # the interval of 0.75 is inside
+    ax = drawn(_coverage, np.array([[0.5, 0.31], [0.95, 1.0]]))
+    assert ax.get_ylim() == (0.3, 1)
+
+
+def test_curves_say_what_they_are_of_and_classes_have_one_colour(houses, iris):
+    assert "mean prediction" in houses.figures["curve0"]
+    assert "mean probability" in iris.figures["curve0"]
+    assert "legend" not in iris.figures["curve0"]
+    section = next(each for each in iris.sections() if each.title == "Which columns matter")
+    assert [name for name, _ in section.keys] == sorted(HOSTILE)
+    assert len({colour for _, colour in section.keys}) == 3
+    X, y = load_digits(return_X_y=True)
+    X = pd.DataFrame(X).add_prefix("c")
+    many = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=50)).fit(X[:500], y[:500]).report(X[500:], y[500:])
+    assert len({tuple(curve["lines"]) for curve in many.summary["curves"]}) == 1
+
+
+def test_a_model_that_learnt_more_says_what_its_scores_are_of():
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(depth=0, random_state=0, head=SHLN(width=20)).fit(X[:300], y[:300])
+    text = model.partial_fit(X[300:400], y[300:400]).report(X[400:], y[400:]).to_markdown()
+    assert "leave-one-out R² of the first rows" in text
+    assert "It is of the rows of the first fit: others have come or gone since." in text
+    assert "before later changes" not in text
+
+
+def test_a_perfect_log_loss_is_nothing():
+    X, y = np.repeat([[0.0], [1.0]], 200, axis=0), np.repeat(["a", "b"], 200)
+    test = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=2)).fit(X, y).report(X, y).summary["test"]
+    assert not np.signbit(test["log_loss"])

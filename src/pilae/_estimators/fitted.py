@@ -167,7 +167,7 @@ class FittedModel(FittedNetwork):
         self.head.check_shapes(self.network.check_shapes(self.columns.width), self.targets.n_outputs)
         self.targets.check_shapes()
         kinds = (self.halves, Halves), (self.fading, Fading), (self.tested, RunningScore), (self.window, Window)
-        for part, kind in kinds:
+        for part, kind in (*kinds, (self.linear, LinearPeer)):
             if part is not None and not isinstance(part, kind):
                 raise TypeError(f"a {kind.__name__} is not what it is called")
         if type(self.optimism) is not float:
@@ -179,8 +179,9 @@ class FittedModel(FittedNetwork):
             self.window.check(self.columns.width)
         if not math.isfinite(self.optimism):
             raise ValueError("an optimism without end")
-        if self.bounds is not None:
-            self.bounds.check_shapes(self.columns.width)
+        for sized in (self.bounds, self.linear):
+            if sized is not None:
+                sized.check_shapes(self.columns.width)
         if self.importances is not None:
             check_shape(self.importances, self.columns.count)
             if not np.isfinite(self.importances).all():

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._base.saveable import saveable
+from .._arrays import Array, to_numpy
+from .._base.saveable import check_shape, saveable
 from .._data.rows import Rows
 from .._data.targets import Numbers, Targets
 from .._engine.pieces import Pieces
@@ -27,6 +28,19 @@ class LinearPeer(NamedTuple):
     """What the network's score has over it."""
     standard_error: float
     """Of the gain, row by row."""
+    coef: np.ndarray | None = None
+    """Its weights and what it adds, so that other rows can be asked about; None in files that older versions wrote."""
+    intercept: np.ndarray | None = None
+
+    def outputs(self, X: Array) -> np.ndarray:
+        """What it says of rows without gaps."""
+        assert self.coef is not None
+        return to_numpy(X).astype(np.float64) @ self.coef + self.intercept
+
+    def check_shapes(self, columns: int) -> None:
+        """An error where the parts of one that was read do not fit together."""
+        if self.coef is not None and self.intercept is not None:
+            check_shape(self.coef, columns, *self.intercept.shape)
 
 
 def is_linear(network: Network, head: Head, targets: Targets) -> bool:
@@ -59,4 +73,5 @@ def linear_peer(network: Network, head: Head, rows: Rows, scored: Rows, targets:
     if not np.isfinite(gain).all():
         return None
     mean = float(np.average(gain, weights=loo.chooser))
-    return LinearPeer(score, mean, loo.standard_error(gain))
+    coef, intercept = (to_numpy(part).astype(np.float64) for part in (found.output.coef, found.output.intercept))
+    return LinearPeer(score, mean, loo.standard_error(gain), coef, intercept)

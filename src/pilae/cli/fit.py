@@ -63,7 +63,7 @@ def _fit(options: Namespace) -> None:
         rows = counted.rows or model.fit_stats_["rows"] + test["rows"]
         about = {"file": table.name, "rows": rows, "missing": counted.missing}
         if part is not None:
-            about["whole"] = test
+            about |= {"whole": test, "refitted": refitted}
         write_report(model, columns, part, options.report, about, _code(options, table))
     progress.close()
     untried = sum(row["loss"] is None for row in model.search_)

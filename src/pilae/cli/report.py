@@ -70,7 +70,8 @@ def write_report(
     code: str,
 ) -> None:
     """A report on a model of a table; `about` says which file the table is, how many rows it has, and gaps; and how
-    good the model is on all test rows (`whole`), of which the part has the first."""
+    good the model is on all test rows (`whole`), of which the part has the first; and whether rows held out of it were
+    taken in afterwards (`refitted`)."""
     title, table = columns.target, None
     if about is not None:
         missing = columns.missing if about["missing"] is None else about["missing"].tolist()
@@ -81,6 +82,8 @@ def write_report(
             trained = zip(became, columns.missing, strict=True)
             became = [each | {"missing_where_trained": gaps} for each, gaps in trained]
         table = {"file": about["file"], "rows": about["rows"], "target": title, "columns": became}
+        if "refitted" in about:  # by `fit`, which draws its test rows from the file
+            table |= {"held_out": True, "refitted": about["refitted"]}
         title = f"{title} of {Path(about['file']).name}"
     X, y, numbers = part or (None, None, None)
     whole = None if about is None else about.get("whole")

@@ -162,23 +162,34 @@ def curves(model: BaseEstimator, X: np.ndarray, columns: list[OwnColumn], names:
     asked, by_name = Asked(model), {column.name: column for column in columns}
     base = X[spread_rows(len(X), CURVE_ROWS)]
     drawn = [by_name[name] for name in names if len(by_name[name].at) and len(by_name[name].places) > 1]
-    return [_curve(asked, base, column) for column in drawn[:CURVES]]
+    followed = [(column, *_means(asked, base, column)) for column in drawn[:CURVES]]
+    if not followed:
+        return []
+    # of many classes those that move most, the same in every figure: a colour is one class
+    moved = np.max([np.ptp(means, axis=0) for _, _, means in followed], axis=0)
+    foremost = np.sort(np.argsort(-moved, kind="stable")[:CURVE_CLASSES])
+    return [
+        {
+            "column": column.name,
+            "numeric": column.numeric,
+            "values": column.places if column.numeric else _words(column.places),
+            "lines": {names[k]: means[:, k] for k in foremost},
+        }
+        for column, names, means in followed
+    ]
 
 
-def _curve(asked: Asked, base: np.ndarray, column: OwnColumn) -> dict[str, Any]:
+def _means(asked: Asked, base: np.ndarray, column: OwnColumn) -> tuple[list[str], np.ndarray]:
+    """(names, answers): the mean answer at each of the column's places."""
     count = len(column.places)
     rows = np.tile(base, (count, 1))
     rows[:, column.at] = np.repeat(column.encoded, len(base), axis=0)
     names, answers = asked.lines(rows)
-    means = answers.reshape(count, len(base), -1).mean(axis=1)
-    foremost = np.sort(np.argsort(-np.ptp(means, axis=0), kind="stable")[:CURVE_CLASSES])
-    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in column.places.tolist()]
-    return {
-        "column": column.name,
-        "numeric": column.numeric,
-        "values": column.places if column.numeric else words,
-        "lines": {names[k]: means[:, k] for k in foremost},
-    }
+    return names, answers.reshape(count, len(base), -1).mean(axis=1)
+
+
+def _words(values: np.ndarray) -> list[str]:
+    return [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
 
 
 def spread_rows(count: int, most: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from ..plot.displays import (
 )
 from .summary import short_names
 from .tested import FIFTHS_COVERAGE
+from .verdict import accuracy_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 TEXT = "#123456"
 """Stands for the page's text colour until the figure is written."""
@@ -41,6 +43,12 @@ OF_THE_PAGE = {
 }
 """Colours that are lighter on a dark page."""
 
+
+LINES = (COLOUR, OTHER, "#3b6fb6", "#b58900", FAINT)
+"""Colours of several classes."""
+
+LEGEND_LETTERS = 56
+"""Of all names in a line of a legend, each with the space of some for its sign."""
 
 FEW_CLASSES = 4
 """Their matrix is drawn as high as other figures."""
@@ -109,7 +117,8 @@ def _of_columns(summary: dict[str, Any]) -> Iterator[tuple[str, Callable[..., ob
         names = [each["column"] for each in columns]
         yield "importances", ImportancesDisplay.computed(names, _numbers([each["share"] for each in columns])).plot
     for k, curve in enumerate(summary.get("curves", [])):
-        yield f"curve{k}", partial(_curve, curve)
+        answer = "mean probability" if "classes" in summary["training"] else "mean prediction"
+        yield f"curve{k}", partial(_curve, curve, answer)
 
 
 def _of_tested(test: dict[str, Any]) -> Iterator[tuple[str, Callable[..., object]]]:
@@ -140,12 +149,32 @@ def _svg(draw: Callable[..., object], width: float, height: float) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    draw(ax=figure.subplots())
+    ax = figure.subplots()
+    draw(ax=ax)
+    _place_legend(ax)
     file = io.StringIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, and the browser has the font
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return _of_the_page(file.getvalue())
+
+
+def _place_legend(ax: Axes) -> None:
+    """Above the figure, where it covers nothing."""
+    if ax.get_legend() is None:
+        return
+    handles, labels = ax.get_legend_handles_labels()
+    columns = max(1, min(len(labels), LEGEND_LETTERS // (max(map(len, labels)) + 6)))
+    ax.legend(handles, labels, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+
+
+def _thousands(*axes: Axis) -> None:
+    """Large numbers with their thousands apart, and never as multiples of a power that stands elsewhere."""
+    from matplotlib.ticker import FuncFormatter
+
+    for axis in axes:
+        if 1e4 <= np.abs(axis.get_view_interval()).max() < 1e12:
+            axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace("-", "−")))
 
 
 def _of_the_page(svg: str) -> str:
@@ -165,6 +194,9 @@ def _width_path(path: dict[str, Any], ax: Axes) -> None:
     errors = {name: _numbers(values) for name, values in path["errors"].items()}
     spread = None if path["standard_errors"] is None else _numbers(path["standard_errors"])
     draw_width_path(ax, np.asarray(path["columns"]), errors, f"{path['ridge']:.1e}", spread, path["chosen"])
+    others = [line for line in ax.lines if line.get_color() == FAINT]
+    for k, line in enumerate(others):  # which is which says nothing
+        line.set_label("_" if k else "other ridges")
     tidy(ax)
 
 
@@ -183,8 +215,9 @@ def _confusion(matrix: np.ndarray, names: list[str], ax: Axes) -> None:
             ax.text(j, i, str(matrix[i, j]), ha="center", va="center", color=shade, size=10 - len(names) // 4)
 
 
-LINES = (COLOUR, OTHER, "#3b6fb6", "#b58900", FAINT)
-"""Colours of several classes."""
+def line_colours(count: int) -> list[str]:
+    """Of lines that are named beside the figure, as a page has them."""
+    return [OF_THE_PAGE.get(colour, colour) for colour in LINES[:count]]
 
 
 def _words(name: str, most: int = 24) -> str:
@@ -203,25 +236,26 @@ def _shuffled(columns: list[dict[str, Any]], score: str, ax: Axes) -> None:
     tidy(ax)
 
 
-def _curve(curve: dict[str, Any], ax: Axes) -> None:
+def _curve(curve: dict[str, Any], answer: str, ax: Axes) -> None:
     values, places = curve["values"], np.arange(len(curve["values"]))
-    for (name, means), colour in zip(curve["lines"].items(), LINES, strict=False):
-        label = None if len(curve["lines"]) == 1 else _words(name, 14)
+    for means, colour in zip(curve["lines"].values(), LINES, strict=False):
         if curve["numeric"]:
-            ax.plot(_numbers(values), _numbers(means), color=colour, label=label)
-        else:
-            ax.plot(places, _numbers(means), "o", color=colour, label=label)
+            ax.plot(_numbers(values), _numbers(means), color=colour)
+        else:  # names have more room at the side
+            ax.plot(_numbers(means), places, "o", color=colour)
+    along: Literal["x", "y"] = "y" if curve["numeric"] else "x"
+    ax.locator_params(axis=along, nbins=5 if curve["numeric"] else 3)
+    ax.ticklabel_format(axis=along, useOffset=False)
     if curve["numeric"]:
         ax.locator_params(axis="x", nbins=4)
+        ax.set_ylabel(answer)
     else:
-        ax.set_xticks(places, [_words(word, 12) for word in values], rotation=90 if len(values) > 4 else 0)
-        ax.margins(x=0.15)
-    ax.locator_params(axis="y", nbins=5)
-    ax.ticklabel_format(axis="y", useOffset=False)
+        ax.set_yticks(places, [_words(word, 16) for word in values])
+        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.set_xlabel(answer)
+    _thousands(ax.yaxis if curve["numeric"] else ax.xaxis)
     ax.set_title(_words(curve["column"], 32), size=10)
     tidy(ax)
-    if ax.get_legend() is not None:
-        ax.legend(frameon=False, fontsize=7)
 
 
 def _predicted(points: np.ndarray, ax: Axes) -> None:
@@ -231,6 +265,7 @@ def _predicted(points: np.ndarray, ax: Axes) -> None:
     ax.plot(predicted, true, ".", color=COLOUR, alpha=0.7, markersize=5)
     ax.set(xlabel="predicted", ylabel="true")
     ax.locator_params(nbins=6)
+    _thousands(ax.xaxis, ax.yaxis)
     tidy(ax)
 
 
@@ -238,12 +273,13 @@ def _fifths(fifths: list[dict[str, Any]], ax: Axes) -> None:
     found, rows = (_numbers([each[key] for each in fifths]) for key in ("coverage", "rows"))
     places = np.arange(len(fifths))
     ax.axhline(FIFTHS_COVERAGE, color=FAINT, lw=1, label="as asked")
-    error = 2 * np.sqrt(FIFTHS_COVERAGE * (1 - FIFTHS_COVERAGE) / rows)
-    ax.errorbar(places, found, yerr=error, fmt="o", color=OTHER, ecolor=FAINT, label="found, ± 2 standard errors")
+    ends = np.array([accuracy_interval(share, int(n)) for share, n in zip(found, rows, strict=True)]).T
+    errors = np.maximum(np.stack([found - ends[0], ends[1] - found]), 0)
+    label = "found, with its 95% interval"
+    ax.errorbar(places, found, yerr=errors, fmt="o", color=OTHER, ecolor=FAINT, label=label, clip_on=False)
     ax.set_xticks(places, ["lowest", *[""] * (len(fifths) - 2), "highest"])
-    ax.set(xlabel="fifth of the predictions", ylabel="share of targets inside")
+    ax.set(xlabel="fifth of the predictions", ylabel="share of targets inside", ylim=(_below(ends[0], 0.8), 1))
     tidy(ax)
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 def _roc(curves: list[dict[str, Any]], ax: Axes) -> None:
@@ -260,13 +296,20 @@ def _residuals(points: np.ndarray, ax: Axes) -> None:
     ax.plot(points[:, 0], points[:, 1], ".", color=COLOUR, alpha=0.7, markersize=5)
     ax.set(xlabel="predicted", ylabel="true minus predicted")
     ax.locator_params(nbins=6)
+    _thousands(ax.xaxis, ax.yaxis)
     tidy(ax)
+
+
+def _below(shares: np.ndarray, usual: float) -> float:
+    """Where an axis of shares that ends at 1 begins: at a tenth below all of them."""
+    return min(usual, float(np.floor(10 * shares.min()) / 10))
 
 
 def _coverage(pairs: np.ndarray, ax: Axes) -> None:
     ax.plot([0, 1], [0, 1], color=FAINT, lw=1, label="as asked")
-    ax.plot(pairs[:, 0], pairs[:, 1], "o-", color=OTHER, label="share of test targets inside")
-    ax.set(xlabel="coverage asked for", ylabel="coverage found", xlim=(0.4, 1), ylim=(0.4, 1))
+    ax.plot(pairs[:, 0], pairs[:, 1], "o-", color=OTHER, label="share of test targets inside", clip_on=False)
+    low = _below(pairs[:, 1], 0.4)
+    ax.set(xlabel="coverage asked for", ylabel="coverage found", xlim=(0.4, 1), ylim=(low, 1))
     tidy(ax)
 
 

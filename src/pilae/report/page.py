@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,28 @@ from sklearn.base import BaseEstimator
 from .._arrays import Array
 from .._base.extras import extra
 from .._base.files import whole_file
-from .figures import figures
-from .parts import LONGEST_NAME, SHORT_NAME, Picture, Section, Table, shortened, table, word
+from .figures import figures, line_colours
+from .inside import layers_section, network_section, search_section
+from .instead import of_columns, of_tested
+from .parts import (
+    LONGEST_NAME,
+    SHORT_NAME,
+    Picture,
+    Section,
+    Table,
+    alike,
+    as_given,
+    share,
+    shares,
+    shortened,
+    table,
+    word,
+)
 from .summary import short_names, summarise
 from .tested import MOST_CLASSES
-from .words import CAPTIONS, GLOSSARY, candidate_words
+from .verdict import amount
+from .words import CAPTIONS
 
-SHOWN_CANDIDATES = 40
 SHOWN_COLUMNS = 60
 SHOWN_CLASSES = 60
 SHOWN_NAMES = 20
@@ -71,7 +87,7 @@ class Report:
         return self._rendered("page.html.j2", autoescape=True)
 
     def to_markdown(self) -> str:
-        """The same without figures."""
+        """The same with tables in place of figures."""
         return self._rendered("page.md.j2", trim_blocks=True, keep_trailing_newline=True)
 
     def _rendered(self, name: str, **settings: bool) -> str:
@@ -91,12 +107,12 @@ class Report:
 
     def lead(self) -> str:
         training, network = self.summary["training"], self.summary["network"]
-        widths = [training["columns"], *(layer["width"] for layer in network["layers"])]
+        widths = [training["inputs"], *(layer["width"] for layer in network["layers"])]
         head = network.get("head")
         if head is not None and head["kind"] == "SHLN":
             widths.append(f"{head['width']} (head)")
-        if "classes" in training:
-            widths.append(len(training["classes"]))
+        if "outputs" in training:
+            widths.append(training["outputs"])
         shape = "–".join(map(str, widths))
         return f"{self.summary['kind']}: a network {shape}, trained in closed form by pseudoinverse learning."
 
@@ -106,17 +122,19 @@ class Report:
 
     def tiles(self) -> list[dict[str, str]]:
         training, test, file = self.summary["training"], self.summary.get("test"), self.summary.get("table")
-        stale = " (before later changes)" if training["stale"] else ""
-        numbers = {
-            **({f"{self._score} on {test['rows']:,} test rows": test["score"]} if test else {}),
-            f"leave-{'group' if training.get('grouped') else 'one'}-out {self._score}{stale}": training[
-                "leave_one_out"
-            ],
-            "training rows": training["rows"],
-            "columns": training["columns"] if file is None else len(file["columns"]),
-            "seconds to fit": training["seconds"],
+        way = f"leave-{'group' if training.get('grouped') else 'one'}-out {self._score}"
+        seconds, first = training["seconds"], " at first" if training["stale"] else ""
+        if test and file and file.get("refitted"):
+            first = f" (saved model: {training['rows'] + test['rows']:,})"
+        tiles: dict[str, tuple[Any, Callable[[Any], str]]] = {
+            **({f"{self._score} on {test['rows']:,} test rows": (test["score"], share)} if test else {}),
+            way + (" of the first rows" if training["stale"] else ""): (training["leave_one_out"], share),
+            f"training rows{first}": (training["rows"], word),
+            "columns": (training["columns"] if file is None else len(file["columns"]), word),
+            "seconds to fit": (round(seconds, 1) if isinstance(seconds, float) else seconds, str),
         }
-        return [{"label": label, "value": word(value)} for label, value in numbers.items() if value is not None]
+        shown = {label: each for label, each in tiles.items() if each[0] is not None}
+        return [{"label": label, "value": write(value)} for label, (value, write) in shown.items()]
 
     def sections(self) -> list[Section]:
         sections = [
@@ -124,9 +142,9 @@ class Report:
             self._columns_that_matter(),
             self._wrong(),
             self._data(),
-            self._network(),
-            self._search(),
-            self._layers(),
+            network_section(self.summary, self._figures),
+            search_section(self.summary, self._figures),
+            layers_section(self.summary, self._figures),
             self._code(),
         ]
         return [section for section in sections if section is not None]
@@ -143,19 +161,19 @@ class Report:
             section.text.append(
                 f"Figures and tables are of the first {test['shown_rows']:,} of the {test['rows']:,} test {self.row}s."
             )
-        linear, interval = training.get("linear"), test.get("interval")
-        within = None if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
-        rows: list[list[Any]] = [["this model", test.get("score"), within, training["leave_one_out"]]]
+        linear, judged = training.get("linear"), test.get("linear") or {}
+        rows: list[list[Any]] = [["this model", test.get("score"), _within(test), training["leave_one_out"]]]
         if linear is not None:
-            rows.append(["a linear model of the same columns", None, None, linear["score"]])
+            rows.append(["a linear model of the same columns", judged.get("score"), _within(judged), linear["score"]])
         if "guess" in test:
             guess = f"always “{shortened(test['guess_class'])}”" if "guess_class" in test else "the mean of all rows"
             rows.append([f"guessing: {guess}", test["guess"], None, None])
         if len(rows) > 1 or test:
             caption = f"1 is perfect. Leave-one-out: each training {self.row} by an output layer that has not seen it."
-            section.tables.append(
-                table(caption, [self._score, f"on test {self.row}s", "95% interval", "by leave-one-out"], rows)
-            )
+            if training.get("stale"):
+                caption += " It is of the rows of the first fit: others have come or gone since."
+            head = [self._score, f"on test {self.row}s", "95% interval", "by leave-one-out"]
+            section.tables.append(table(caption, head, rows, ways={1: shares, 3: shares}))
         section.text += self._more_scores(test)
         return section if section.tables else None
 
@@ -163,10 +181,10 @@ class Report:
         if test and test["score"] is None:
             return ["One row has no R², which compares with the mean of the rows."]
         if "mean_absolute_error" in test:
-            return [f"Mean absolute error {word(test['mean_absolute_error'])}."]
+            return [f"Mean absolute error {amount(test['mean_absolute_error'])}."]
         if "log_loss" in test:
             error = test["calibration"]["error"]
-            return [f"Log-loss {word(test['log_loss'])}; calibration error {word(error)}."]
+            return [f"Log-loss {share(test['log_loss'])}; calibration error {share(error)}."]
         whole_sets = test and "classes" not in test and "classes" in self.summary["training"]
         return ["The accuracy is of whole sets of labels."] if whole_sets else []
 
@@ -178,11 +196,15 @@ class Report:
             what = "The mean probability" if "classes" in self.summary["training"] else "The mean prediction"
             classes = list(drawn[0]["lines"]) if "classes" in self.summary["training"] else []
             of_one = f" of “{shortened(classes[0])}”" if len(classes) == 1 else ""
-            section.text.append(
+            section.of_figures.append(
                 f"The small figures: {what.lower()}{of_one} when all rows have the same value in one column, whatever "
                 "else they hold. It says what the model does, not what causes what."
             )
-        return section if section.figures else None
+            if len(classes) > 1:
+                names = short_names(classes, LONGEST_NAME)
+                section.keys = list(zip((names[name] for name in classes), line_colours(len(classes)), strict=True))
+        section.instead = of_columns(self.summary, self._score)
+        return section if section.figures or section.instead else None
 
     def _data(self) -> Section:
         training, file = self.summary["training"], self.summary.get("table")
@@ -190,12 +212,10 @@ class Report:
         if file is None:
             section.text.append(f"{word(training['rows'])} training rows of {training['columns']:,} columns.")
         else:
-            test = self.summary.get("test")
-            judged = "" if test is None else f", {test['rows']:,} are judged here"
             section.text += [
                 f"The file {shortened(Path(file['file']).name)} of {word(file['rows'])} rows; the target is "
-                f"{shortened(file['target'])}. {word(training['rows'])} rows were trained on{judged}.",
-                f"{len(file['columns']):,} columns, which become {training['columns']:,} numbers.",
+                f"{shortened(file['target'])}. {self._rows_used(file)}",
+                f"{len(file['columns']):,} columns, which become {training['inputs']:,} numbers.",
             ]
             section.tables.append(self._became(file["columns"]))
         if "classes" in training:
@@ -204,6 +224,19 @@ class Report:
             more = f" and {len(listed) - SHOWN_NAMES:,} more" if len(listed) > SHOWN_NAMES else ""
             section.text.append(f"{len(listed):,} classes: {', '.join(listed[:SHOWN_NAMES])}{more}.")
         return section
+
+    def _rows_used(self, file: dict[str, Any]) -> str:
+        """Which rows the model knows, and which it is judged by."""
+        training, test = self.summary["training"], self.summary.get("test")
+        rows = training["rows"]
+        later = " at first, and others came or went later" if training["stale"] else ""
+        if test is None or not file.get("held_out"):
+            judged = "" if test is None else f"; {test['rows']:,} are judged here"
+            return f"{word(rows)} rows were trained on{later}{judged}."
+        first = f"{word(rows)} rows were trained on, and the model was judged by {test['rows']:,} others"
+        if not file["refitted"]:
+            return f"{first}, which the saved model has not seen."
+        return f"{first}; then it took these in too, so the saved model knows all {rows + test['rows']:,}."
 
     def _became(self, columns: list[dict[str, Any]]) -> Table:
         """What each column of a file became."""
@@ -214,93 +247,6 @@ class Report:
         rows = [[names[each["name"]], *(each[key] for key in keys)] for each in columns]
         return table("What each column became.", head, rows, most=SHOWN_COLUMNS)
 
-    def _network(self) -> Section:
-        network = self.summary["network"]
-        rows: list[list[Any]] = [
-            [f"layer {k}", layer["width"], layer["activation"], layer["input_rank"], layer["reconstruction_error"]]
-            for k, layer in enumerate(network["layers"], 1)
-        ]
-        head = network.get("head")
-        text = [f"Input scaling: {network['input_scaling']}."]
-        if head is not None:
-            rows.append([f"head: {head['kind']}", head["width"], head.get("activation"), None, None])
-            if head.get("ridge") is not None:
-                links = ", with direct links from the input" if head["direct_links"] else ""
-                text.append(f"Output ridge {word(head['ridge'])} per unit of weight{links}.")
-        caption = "Layers, from input to output."
-        if network["layers"]:
-            caption += (
-                " The error of a layer's own decoder is that with which it gave back the layer's own input (for later "
-                "layers: the features below), on training rows while the layer was fitted and before its weights were "
-                "tied; relative to the squared size of that input."
-            )
-        columns = ["", "neurons", "activation", "rank of its input", "error of its own decoder"]
-        spectrum = self.summary.get("spectrum")
-        if spectrum is not None:
-            text.append(
-                f"{word(spectrum['rows'])} test rows, their columns brought to one scale, have rank "
-                f"{spectrum['rank']} of {len(spectrum['values'])}."
-            )
-        tables = [table(caption, columns, rows)]
-        return Section("The network", text, self._figures("spectrum"), tables, folded=True)
-
-    def _search(self) -> Section | None:
-        search = [row for row in self.summary["search"] if row["loss"] is not None]
-        untried = self.summary["search"][len(search) :]
-        section = Section("What was searched", figures=self._figures("width_path", "depth"), folded=True)
-        if search:
-            last = max(row["round"] for row in search)
-            section.text.append(
-                f"{len(search)} candidates were compared by the leave-one-out loss of their output layer on training "
-                "rows that are not neurons themselves and had no part in a metric; the lowest was taken (highlighted), "
-                "and of equal ones the simpler. Rounds say how often the labels have shaped a candidate's metric."
-            )
-            if last > 1:
-                section.text.append(
-                    "In the first round every candidate was tried, with few neurons and on a small sample of the rows; "
-                    "in later ones the best few again, with more neurons and, where there are enough, on more rows: "
-                    "the last decided. Losses of different rounds come from different rows and are not to be compared."
-                )
-            section.tables = [self._round(search, number, last) for number in range(last, 0, -1)]
-            if untried:
-                section.text.append(
-                    f"The time that was given was used up: at least {len(untried)} more candidates would have come. "
-                    "The best so far was taken."
-                )
-                left = [[candidate_words(row), row["round"]] for row in untried]
-                section.tables.append(table("Not tried.", ["candidate", "round"], left, most=SHOWN_CANDIDATES))
-            section.glossary = GLOSSARY
-        return section if search or section.figures else None
-
-    def _round(self, search: list[dict[str, Any]], number: int, last: int) -> Table:
-        rows = sorted((row for row in search if row["round"] == number), key=lambda row: float(row["loss"]))
-        name = {last: "The last round", 1: "The first round"}.get(number, "The round between")
-        name = "The only round" if last == 1 else name
-        return table(
-            f"{name}: {len(rows)} candidates on {word(rows[0]['rows'])} training rows, the best first.",
-            ["candidate", "width", "loss", "± standard error"],
-            [[candidate_words(row), *(row[key] for key in ("width", "loss", "standard_error"))] for row in rows],
-            chosen=[bool(row["chosen"]) for row in rows],
-            most=SHOWN_CANDIDATES,
-        )
-
-    def _layers(self) -> Section | None:
-        kept = self.summary.get("reconstruction")
-        if kept is None:
-            return None
-        rows = [[f"layer {each['layer']}", each["error"]] for each in kept["layers"]]
-        text = [
-            "How much of the scaled input is still in the features of each layer: a linear map from these features "
-            "straight back to the scaled input is fitted on one half of the test rows and judged on the other. It is "
-            "not the decoder of the table above, which gives back the input of its own layer only."
-        ]
-        caption = (
-            "Squared error of that linear map, relative to that of the mean: 0 where a layer keeps everything, 1 where "
-            "it keeps nothing."
-        )
-        tables = [table(caption, ["", "error"], rows)]
-        return Section("What the layers keep", text, self._figures("reconstruction"), tables, folded=True)
-
     def _wrong(self) -> Section | None:
         test = self.summary.get("test") or {}
         section = Section("Where it is wrong")
@@ -309,31 +255,38 @@ class Report:
         elif "mean_absolute_error" in test:
             section.figures = self._figures("predicted", "residuals", "fifths", "coverage")
             self._add_intervals(section, test)
-            head = [self._row_head(), "true", "predicted"]
-            section.tables.append(self._worst("Rows with the largest errors", head, test["worst"]))
+            section.tables.append(self._worst("Rows with the largest errors", ["true", "predicted"], test["worst"]))
+        section.instead = of_tested(test)
         return section if section.figures or section.tables else None
 
     def _add_intervals(self, section: Section, test: dict[str, Any]) -> None:
         if "coverage" in test:
             caption = "Prediction intervals: the share of targets that should be inside, and that is."
-            section.tables.append(table(caption, ["coverage asked for", "found"], test["coverage"]))
+            head, ways = ["coverage asked for", "found"], {0: shares, 1: shares}
+            section.tables.append(table(caption, head, test["coverage"], ways=ways))
         if "fifths" in test:
             caption = "Intervals of 90% in each fifth of the test rows, from the lowest predictions to the highest."
             head = ["predictions from", "to", "rows", "coverage", "median width"]
             rows = [[each[key] for key in ("from", "to", "rows", "coverage", "width")] for each in test["fifths"]]
-            section.tables.append(table(caption, head, rows))
+            section.tables.append(table(caption, head, rows, ways={3: shares} | alike(rows, 0, 1, hide=True)))
 
     def _worst(self, caption: str, head: list[str], rows: list[list[Any]]) -> Table:
         """The worst rows, with their values in the columns that matter most."""
-        shown = self.summary["test"].get("worst_values")
+        shown, ways = self.summary["test"].get("worst_values"), {0: as_given} | alike(rows, 1, 2, hide=True)
+        ways |= dict.fromkeys(range(3, 1 + len(head)), shares)
+        of_file = self.summary["test"]["numbers_of_file"]
+        counted = "The first column is the row of the file." if of_file else "Test rows are counted from 0."
+        head = ["row", *head]
         if shown is None:
-            return table(f"{caption}.", head, rows)
+            return table(f"{caption}. {counted}", head, rows, ways=ways)
         names = short_names(shown["columns"], SHORT_NAME)
         cut = partial(short_names, most=SHORT_NAME)
         values = [[cut([cell])[cell] if isinstance(cell, str) else cell for cell in row] for row in shown["rows"]]
+        ways |= dict.fromkeys(range(len(head), len(head) + len(shown["columns"])), as_given)
         head = [*head, *(names[name] for name in shown["columns"])]
         joined = [[*row, *cells] for row, cells in zip(rows, values, strict=True)]
-        return table(f"{caption}, with their values in the columns that matter most.", head, joined)
+        caption = f"{caption}, with their values in the columns that matter most. {counted}"
+        return table(caption, head, joined, ways=ways)
 
     def _add_classes(self, section: Section, test: dict[str, Any]) -> None:
         classes, worst = test["classes"], test.get("worst", [])
@@ -349,22 +302,24 @@ class Report:
             caption = "Precision and recall of classes, those with the lowest recall first."
             classes = sorted(classes, key=lambda each: (each["recall"] is None, each["recall"]))
         rows = [[names[each["name"]], each["rows"], each["precision"], each["recall"]] for each in classes]
-        section.tables.append(
-            table(caption, ["class", f"{self.row}s", "precision", "recall"], rows, most=SHOWN_CLASSES)
-        )
+        head, ways = ["class", f"{self.row}s", "precision", "recall"], {2: shares, 3: shares}
+        section.tables.append(table(caption, head, rows, most=SHOWN_CLASSES, ways=ways))
         if worst:
-            head = [self._row_head(), "true", "predicted", "its probability", "probability of the true one"]
+            head = ["true", "predicted", "its probability", "probability of the true one"]
             rows = [[k, names[truth], names[predicted], p, own] for k, truth, predicted, p, own in worst]
             section.tables.append(self._worst("Rows whose true class was given the lowest probability", head, rows))
-
-    def _row_head(self) -> str:
-        return "row of the file" if self.summary["test"]["numbers_of_file"] else "test row"
 
     def _code(self) -> Section:
         return Section("The same in Python", code=self.summary["code"])
 
     def foot(self) -> str:
         return "Made with " + ", ".join(f"{name} {number}" for name, number in self.summary["versions"].items()) + "."
+
+
+def _within(judged: dict[str, Any]) -> str | None:
+    """The interval of a score."""
+    ends = judged.get("interval")
+    return None if ends is None else f"{share(ends[0])} to {share(ends[1])}"
 
 
 def _plain(text: str) -> str:
@@ -390,7 +345,8 @@ def make_report(
         What to say on how to make the same model, instead of the estimator and its parameters.
     table : dict, optional
         The file that the rows come from: {"file": str, "rows": int, "target": str, "columns": [{"name": str, "kind":
-        str, "width": int, "missing": int}, ...]}.
+        str, "width": int, "missing": int}, ...]}. With "held_out" where the test rows are drawn from its rows, and
+        "refitted" whether the model that is kept learns from them too afterwards.
     numbers : array of int, optional
         Of each test row the number of its row in that file.
     whole : dict, optional

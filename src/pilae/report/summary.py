@@ -22,8 +22,9 @@ from .._network.layer import decoder_with_bias
 from ..plot import SpectrumDisplay
 from ..save import versions
 from .columns import CURVES, curves, own_columns, shuffled, table_columns
+from .peers import peers, tested_linear
 from .tested import tested
-from .verdict import peers, verdict
+from .verdict import verdict
 
 MOST_ROWS = 2000
 """Rows that spectra and reconstructions are made of."""
@@ -86,6 +87,7 @@ def summarise(
         if y is not None:
             y = np.asarray(plain_labels(y))
             summary["test"] = tested(model, X, y, numbers, whole)
+            summary["test"]["linear"] = tested_linear(model, X, y)
             pictures = (summary["reconstruction"] or {}).get("pictures")
             if image_shape is None and not pictures and first.shape[1] and len(y) > 1:  # pixels have no names
                 summary |= _columns(model, first, y[:MOST_ROWS], frame)
@@ -154,9 +156,11 @@ def _features(model: BaseEstimator, X: np.ndarray, depth: int) -> np.ndarray:
 
 def _training(model: BaseEstimator) -> dict[str, Any]:
     stats = getattr(model, "fit_stats_", {})
-    training = {"rows": stats.get("rows"), "columns": model.n_features_in_}
+    training = {"rows": stats.get("rows"), "columns": model.n_features_in_, "inputs": model.fitted_.columns.width}
     training |= {key: stats.get(key) for key in ("passes", "seconds", "peak_megabytes")}
     training |= {"leave_one_out": getattr(model, "loo_score_", None), "stale": getattr(model, "loo_is_stale_", False)}
+    if hasattr(model.fitted_, "targets"):
+        training["outputs"] = model.fitted_.targets.n_outputs
     if getattr(model.fitted_, "grouped", False):
         training["grouped"] = True
     if hasattr(model, "classes_"):
@@ -190,6 +194,7 @@ def _network(model: BaseEstimator) -> dict[str, Any]:
         network["head"] = {
             "kind": "ridge" if hidden is None else "SHLN",
             "width": head.width,
+            "columns": int(head.output.coef.shape[0]),
             "activation": None if hidden is None else hidden.activation,
             "direct_links": hidden is not None and hidden.direct,
             "ridge": head.output.ridge,

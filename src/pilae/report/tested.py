@@ -129,7 +129,7 @@ def tested_classes(
     bins = CalibrationDisplay.computed(y, P, classes)
     worst = np.argsort(own, kind="stable")[:WORST]
     return found | {
-        "log_loss": -np.mean(np.log(np.maximum(own, 1e-15))),
+        "log_loss": 0.0 - np.mean(np.log(np.maximum(own, 1e-15))),  # minus nothing would be -0
         "calibration": {"confidence": bins.confidence, "accuracy": bins.accuracy, "error": bins.error},
         "worst": [[numbers[k], str(y[k]), str(predicted[k]), P[k].max(), own[k]] for k in worst],
         "worst_rows": worst,

@@ -27,20 +27,42 @@ GLOSSARY = {
     "loss": "What candidates are compared by, lower is better: the squared leave-one-out error for numbers, the "
     "log-loss for classes.",
     "depth": "How many autoencoder layers lie between the columns and the last hidden layer.",
-    "width": "Columns that the output layer sees: hidden neurons, and the input itself where there are direct links.",
+    "width": "Columns that the output layer sees: hidden neurons, and the input itself where there are direct links. "
+    "In the search as many as were tried; those of the network that was made in the end are chosen once more.",
     "ridge": "How strongly weights are held back, so that they follow the rows and not their noise.",
-    "input": "How columns are brought to one scale: as they are (none), to unit variance (standard), large values held "
-    "back (asinh), or each in pieces between its quantiles, so that it may have a curve of its own (pieces).",
+    "input": "How columns are brought to one scale: not at all (as it is), to unit variance (standard), large values "
+    "held back (asinh), or each in pieces between its quantiles, so that it may have a curve of its own (in pieces).",
+    "relu, sigmoid": "What a hidden neuron makes of its sum: nothing below zero, or a curve from 0 to 1; relu2 is the "
+    "square of relu.",
     "rows, pairs": "What a hidden neuron compares a row with: one training row, or the difference of two.",
     "laplace, gauss": "Hidden neurons that fire near one training row; the length says how far near is.",
     "direct links": "The output layer sees the columns themselves beside the neurons.",
-    "metric": "Distances in which columns that matter count more, learnt from the labels in so many rounds.",
+    "metric": "Distances in which columns that matter count more, learnt from the targets in so many rounds: each "
+    "column with a weight of its own (diagonal), or directions between columns too; a higher power makes differences "
+    "larger.",
 }
+
+STRUCTURE = ("neurons", "encoder_ridge", "activation", "length", "power", "taught", "skip", "branches", "width")
+"""What may tell candidates apart beside what they are called."""
+
+INPUTS = {"none": "input as it is", "standard": "standard input", "asinh": "asinh input", "pieces": "input in pieces"}
+
+
+def candidate_names(rows: list[dict[str, Any]]) -> list[str]:
+    """Candidates in a line each; where two would be called the same, with what tells them apart."""
+    names = [candidate_words(row) for row in rows]
+    for name in {name for name in names if names.count(name) > 1}:
+        alike = [k for k, each in enumerate(names) if each == name]
+        differing = [key for key in STRUCTURE if len({repr(rows[k].get(key)) for k in alike}) > 1]
+        for k in alike:
+            more = [f"{key.replace('_', ' ')} {rows[k][key]}" for key in differing]
+            names[k] = ", ".join([name, *more])
+    return names
 
 
 def candidate_words(row: dict[str, Any]) -> str:
     """A candidate of the search in a line."""
-    words = [f"depth {row['depth']}", f"{row['input_scaling']} input"]
+    words = [f"depth {row['depth']}", INPUTS[row["input_scaling"]]]
     if row["head"] == "ridge":
         words.append("no hidden neurons")
     elif row["length"] is not None:
@@ -51,7 +73,8 @@ def candidate_words(row: dict[str, Any]) -> str:
             f"{row['activation']} of {row['neurons']}, ridge {ridge if isinstance(ridge, str) else f'{ridge:g}'}"
         )
     if row["rounds"]:
-        words.append(f"metric of {row['rounds']} round{'s' if row['rounds'] > 1 else ''}")
+        kind, rounds = "diagonal metric" if row["diagonal"] else "metric", row["rounds"]
+        words.append(f"{kind} of {rounds} round{'s' if rounds > 1 else ''}, power {row['power']:g}")
     words += [word for word, there in (("direct links", row["direct"]), ("all layers", row["skip"])) if there]
     if row["branches"] > 1:
         words.append(f"{row['branches']} stacks")
