@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.linear_model import RidgeClassifier
 
 from helpers import close, tolerance
-from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, load
+from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, cli, load
 from pilae.plot import CalibrationDisplay, DepthDisplay, ImportancesDisplay, SpectrumDisplay, WidthPathDisplay
 from pilae.report import make_report
 from pilae.report.figures import STYLE, _coverage, _fifths, _place_legend, _roc
@@ -492,6 +492,18 @@ def test_rows_that_were_held_out_and_taken_in():
     assert "so the saved model knows all 442." in text
     assert "training rows (saved model: 442): **300**" in text
     assert "which the saved model has not seen" in held_out(False).to_markdown()
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_the_command_says_which_rows_the_saved_model_knows(refit, tmp_path, monkeypatch):
+    frame, price = mixed()
+    monkeypatch.chdir(tmp_path)
+    frame.assign(price=price).to_csv("houses.csv", index=False)
+    asked = ["fit", "houses.csv", "--target", "price", "--fast", "--quiet", "--report", "r.md"]
+    assert cli.main([*asked, *([] if refit else ["--no-refit"])]) == 0
+    text = (tmp_path / "r.md").read_text()
+    assert ("so the saved model knows all 400." in text) == refit
+    assert ("which the saved model has not seen." in text) != refit
 
 
 def test_rows_held_out_of_the_same_file_are_not_said_to_come_from_elsewhere():
