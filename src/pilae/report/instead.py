@@ -20,7 +20,8 @@ def of_columns(summary: dict[str, Any], score: str) -> list[Table]:
         names = short_names([each["column"] for each in lost], LONGEST_NAME)
         rows = [[names[each["column"]], each["loss"], each["spread"]] for each in lost]
         caption = "lost when a column's values are dealt to other rows, mean and spread of five shuffles."
-        tables.append(table(f"{score.capitalize()} {caption}", ["column", "lost", "spread"], rows, ways={1: shares, 2: shares}))
+        head, ways = ["column", "lost", "spread"], {1: shares, 2: shares}
+        tables.append(table(f"{score.capitalize()} {caption}", head, rows, ways=ways))
     elif moved is not None and not (summary.get("reconstruction") or {}).get("pictures"):  # pixels have no names
         rows = [[shortened(each["column"]), each["share"]] for each in moved]
         caption = "How much each column moves the outputs, all columns together 1."

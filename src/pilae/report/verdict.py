@@ -47,7 +47,7 @@ def verdict(summary: dict[str, Any]) -> list[str]:
     """What to make of a model, in sentences."""
     training, test = summary["training"], summary.get("test") or {}
     name = "accuracy" if "classes" in training else "R²"
-    left_out, interval = training["leave_one_out"], test.get("interval")
+    left_out = training["leave_one_out"]
     if test.get("score") is not None:
         sentences, useless = _of_test(test, name)
     elif left_out is not None:
@@ -57,13 +57,25 @@ def verdict(summary: dict[str, Any]) -> list[str]:
     if left_out is None:
         return sentences
     same_place = summary.get("table", {}).get("held_out", False)  # drawn from the same rows: the difference is chance
-    if interval is not None and not same_place and not training["stale"] and not interval[0] <= left_out <= interval[1]:
-        easier = "harder" if left_out > interval[1] else "easier"
-        sentences.append(
-            f"The test rows are {easier} than the training rows, where leave-one-out gives {left_out:.3f}: look "
-            "whether they come from the same place."
-        )
+    if not same_place and not training["stale"]:
+        sentences += _of_places(training, test)
     return sentences + _of_peers(summary, left_out, name, useless)
+
+
+def _of_places(training: dict[str, Any], test: dict[str, Any]) -> list[str]:
+    """Whether test rows differ from training rows by more than both scores may be off."""
+    interval, left_out = test.get("interval"), training["leave_one_out"]
+    if interval is None:
+        return []
+    both = (1 + test["rows"] / training["rows"]) ** 0.5  # the leave-one-out score has an error, too
+    low, high = (test["score"] + both * (end - test["score"]) for end in interval)
+    if low <= left_out <= high:
+        return []
+    easier = "harder" if left_out > high else "easier"
+    return [
+        f"The test rows are {easier} than the training rows, where leave-one-out gives {left_out:.3f}: look "
+        "whether they come from the same place."
+    ]
 
 
 def _of_training(training: dict[str, Any], name: str) -> tuple[list[str], bool]:
