@@ -17,7 +17,7 @@ from sklearn.linear_model import RidgeClassifier
 from helpers import close, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE, cli, load
 from pilae.plot import CalibrationDisplay, DepthDisplay, ImportancesDisplay, SpectrumDisplay, WidthPathDisplay
-from pilae.report import make_report
+from pilae.report import make_report, tested
 from pilae.report.figures import STYLE, _coverage, _fifths, _place_legend, _roc
 from pilae.report.parts import alike, as_given, shares, table
 from pilae.report.summary import short_names
@@ -559,6 +559,10 @@ def test_a_linear_model_of_which_no_weights_are_known_is_not_tried():
     summary = model.report(X[300:], y[300:]).summary
     assert summary["test"]["linear"] is None
     assert summary["training"]["linear"]["score"] == older.score
+    model.fitted_.check()
+    foreign = older._replace(coef=np.zeros((3, 1)), intercept=np.zeros(1))
+    with pytest.raises(ValueError, match="shape"):
+        replace(model.fitted_, linear=foreign).check()
     labels = np.where(y > 140, "high", "low")
     model = PILAEClassifier(depth=0, head=SHLN(width=30), random_state=0).fit(X[:300], labels[:300])
     model.partial_fit(X[:5], np.full(5, "middle"))
@@ -692,6 +696,7 @@ def test_a_model_that_learnt_more_says_what_its_scores_are_of():
 
 
 def test_a_perfect_log_loss_is_nothing():
-    X, y = np.repeat([[0.0], [1.0]], 200, axis=0), np.repeat(["a", "b"], 200)
-    test = PILAEClassifier(depth=0, random_state=0, head=SHLN(width=2)).fit(X, y).report(X, y).summary["test"]
-    assert not np.signbit(test["log_loss"])
+    classes, y = np.array(["a", "b"]), np.array(["a", "b", "b"])
+    found = tested.tested_classes(classes, y, y, np.eye(2)[[0, 1, 1]], np.arange(3))
+    assert found["log_loss"] == 0
+    assert not np.signbit(found["log_loss"])
