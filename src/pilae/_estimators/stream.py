@@ -8,7 +8,7 @@ import numpy as np
 from .._arrays import NUMPY, to_numpy
 from .._data.rows import Rows
 from .._data.targets import Seen, Targets
-from .._engine.fading import Fading
+from .._engine.fading import Fading, now_fading
 from .._engine.running import RunningScore
 from .._engine.waiting import MOST_WAITING, Waiting, is_tame
 from .._network.output import Output
@@ -33,10 +33,10 @@ def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival)
     return added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
 
 
-def begun_to_fade(fitted: FittedModel, fading: Fading) -> FittedModel:
-    """After a first fit whose rows had weights by age."""
+def begun_to_fade(fitted: FittedModel, fading: Fading, oldest: int) -> FittedModel:
+    """After a first fit whose rows had weights by age, the most of which is given."""
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
-    return replace(fitted, head=holding(head, moments), fading=fading)
+    return replace(fitted, head=holding(head, moments), fading=replace(fading, mixed=False, oldest=oldest))
 
 
 def windowed(fitted: FittedModel, rows: Rows, targets: Targets, size: int) -> FittedModel:
@@ -102,7 +102,7 @@ def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) ->
         output = replace(output, waiting=waiting, following=None, solved=False)
     else:
         output = replace(output, moments=waiting.total(), waiting=None, following=None, solved=False)
-    fading = fading.following(fitted.fading) if fading is not None else fitted.fading
+    fading = now_fading(fitted.fading, fading, rows.n)
     if fitted.bounds is not None:
         fitted = replace(fitted, bounds=fitted.bounds.joined(block.X.min(axis=0), block.X.max(axis=0)))
     return replace(fitted, head=replace(head, output=output), loo_is_stale=True, fading=fading, tested=score)

@@ -21,7 +21,7 @@ from .._data.rows import Block, Rows, counting
 from .._data.targets import Targets
 from .._engine.calibration import Calibration
 from .._engine.class_sums import ClassSums, check_room
-from .._engine.fading import Fading
+from .._engine.fading import Fading, now_fading
 from .._engine.moments import Moments
 from .._engine.scaling import Extent, Scaling
 from .._network.fit_output import score_output
@@ -56,8 +56,8 @@ def added(
     new = with_sums(fitted, head, sums, targets)
     if fading is not None:
         head = holding(new.head.linear("partial_fit"), statistics(new, "partial_fit"))
-        new, fading = replace(new, head=head), fading.following(fitted.fading)
-    fading = fading or fitted.fading
+        new = replace(new, head=head)
+    fading = now_fading(fitted.fading, fading, rows.n)
     new = seen(new, arrived.extent)
     return replace(new, network=network, approximate=fitted.approximate or layers, fading=fading)
 
@@ -77,16 +77,22 @@ def holding(head: LinearHead, moments: Moments) -> LinearHead:
     return replace(head, output=head.output.holding(moments, head.hidden))
 
 
-def aged(fitted: FittedModel, rows: Rows, age: Any) -> None:
+def check_no_age(age: Any) -> None:
+    """Of a model whose rows have none."""
+    if age is not None:
+        raise ValueError("No row of this model has lost weight: leave 'age' out.")
+
+
+def aged(fitted: FittedModel, rows: Rows, age: Any, method: str) -> None:
     """Give rows that are in the weight they still have."""
     if fitted.fading is None:
-        if age is not None:
-            raise ValueError("No row of this model has lost weight: leave 'age' out.")
+        check_no_age(age)
         return
-    share = fitted.fading.at_age(age, rows.n)
+    share = fitted.fading.at_age(age, rows.n, method)
     if not rows.in_memory:
-        raise ValueError("Rows that have lost weight are forgotten from arrays, not from a source.")
+        raise ValueError(f"Rows that have lost weight are given to {method} as arrays, not as a source.")
     rows.weight = share if rows.weight is None else share * rows.weight
+    rows.unit = share if rows.unit is None else share * rows.unit
 
 
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +60,9 @@ class Updating(Fitting[FittedModel]):
         """The weight of each class of rows that come after `fit`."""
         return None
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        raise NotImplementedError
+
     def _check_additive(self, method: str) -> None:
         """Whether weights of rows do not depend on other rows."""
         raise NotImplementedError
@@ -70,18 +74,45 @@ class Updating(Fitting[FittedModel]):
         def step(fitted: FittedModel | None) -> FittedModel:
             arrival.check_order(X)
             if fitted is None:
-                weight = arrival.first_weight(X, sample_weight)
-                fitted = self._first_fit(X, y, classes, weight, {})
-                update.statistics(fitted, "partial_fit")
-                if arrival.window is not None:
-                    rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
-                    return stream.windowed(fitted, rows, targets, arrival.window)
-                return fitted if arrival.fading is None else stream.begun_to_fade(fitted, arrival.fading)
+                return self._first_rows(X, y, classes, sample_weight, arrival)
             fitted.head.linear("partial_fit").check_sums("partial_fit")
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
             return stream.arrived(fitted, rows, targets, arrival)
 
         return self._updated(step, X, y, sample_weight)
+
+    def _first_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, arrival: Arrival) -> FittedModel:
+        """After the first call of `partial_fit`."""
+        fitted = self._first_fit(X, y, classes, arrival.first_weight(X, sample_weight), {})
+        update.statistics(fitted, "partial_fit")
+        if arrival.window is not None:
+            rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
+            return stream.windowed(fitted, rows, targets, arrival.window)
+        if arrival.fading is None:
+            return fitted
+        oldest = int(fitted.stats["rows"]) - 1 if arrival.fading.by_row else 0
+        return stream.begun_to_fade(fitted, arrival.fading, oldest)
+
+    def _fitted_again(self, before: FittedModel, age: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fitted anew to rows that stay, of these ages, with the window and the rate there were."""
+        fading = before.fading
+        if fading is None:
+            update.check_no_age(age)
+            if before.window is None:
+                return self.fit(X, y, sample_weight)
+            arrival = Arrival(window=before.window.size)
+            return self._refitted(partial(self._first_rows, X, y, None, sample_weight, arrival), X, y, sample_weight)
+        if is_streamed(X):
+            raise ValueError("Rows that have lost weight are given to forget as arrays, not as a source.")
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        ages, w = fading.ages(age, n, "forget"), check_weight(sample_weight, n)
+        share = fading.factor**ages
+
+        def faded() -> FittedModel:
+            fitted = self._first_fit(X, y, None, share if w is None else share * w, {})
+            return stream.begun_to_fade(fitted, fading, int(np.ceil(ages.max())))
+
+        return self._refitted(faded, X, y, sample_weight)
 
     def forget(self, X, y=None, sample_weight=None, remaining=None, age=None):
         """Remove rows: afterwards the output layer is one that never saw them.
@@ -96,18 +127,20 @@ class Updating(Fitting[FittedModel]):
         X, y, sample_weight
             The rows, with the targets and the weights they came with.
         remaining : (X, y) or (X, y, sample_weight) or a source with targets, optional
-            All rows that stay.
+            All rows that stay, in the order they came. A window keeps the last of them, rows that fade go on fading.
         age : number or array-like of shape (n_samples,), optional
-            Where rows lose weight with age, how many decaying calls, or with `half_life` how many rows, came after each
-            of these: without it they are refused.
+            Where rows lose weight with age, that of each of these rows, or of each that remains, and needed: how many
+            calls with `decay`, or with `half_life` how many rows, came after it. Rows that were in before the first
+            such call are all of one age. After a later call with neither, or with another rate, ages no longer say what
+            rows weigh: only `remaining` is left, whose rows are taken to have faded at the last rate.
 
         Returns
         -------
         self
         """
-        grouped = self._read().grouped
+        before = self._read()
         if remaining is not None:
-            if grouped:
+            if before.grouped:
                 raise ValueError(
                     "This model was fitted with groups, which 'remaining' does not bring: call fit(X, y, groups=...) "
                     "with the rows that stay."
@@ -116,14 +149,15 @@ class Updating(Fitting[FittedModel]):
                 raise ValueError(
                     f"'remaining' must be (X, y), (X, y, sample_weight) or a source, but it has {len(remaining)} parts."
                 )
-            return self.fit(*remaining) if isinstance(remaining, (tuple, list)) else self.fit(remaining)
+            parts = remaining if isinstance(remaining, (tuple, list)) else (remaining,)
+            return self._fitted_again(before, age, *parts)
         self._check_additive("forget")
 
         def step(fitted: FittedModel | None) -> FittedModel:
             assert fitted is not None
             update.exact_statistics(fitted, "forget")
             rows, targets = self._later_rows(fitted, "forget", X, y, sample_weight)
-            update.aged(fitted, rows, age)
+            update.aged(fitted, rows, age, "forget")
             return update.forgotten(fitted, rows, targets)
 
         return self._updated(step, X, y, sample_weight)
@@ -151,7 +185,7 @@ class Updating(Fitting[FittedModel]):
             theirs.append(other.fitted_)
         return self._updated(lambda fitted: update.merged(fitted, theirs))
 
-    def recalibrate(self, X, y=None, sample_weight=None, *, groups=None):
+    def recalibrate(self, X, y=None, sample_weight=None, *, groups=None, age=None):
         """Leave-one-out results, probabilities and intervals for the model as it is now, from rows that are in it.
 
         `partial_fit`, `forget` and `merge` leave them as they were (`loo_is_stale_`).
@@ -163,6 +197,8 @@ class Updating(Fitting[FittedModel]):
         groups : array-like of shape (n_samples,), optional
             Which rows belong together, as in `fit`: all rows of a group that are in the model. A model that was fitted
             with groups needs them.
+        age : number or array-like of shape (n_samples,), optional
+            Of each row, where rows lose weight with age, which needs it: as in `forget`.
 
         Returns
         -------
@@ -175,6 +211,7 @@ class Updating(Fitting[FittedModel]):
             update.statistics(fitted, "recalibrate")
             fitted.ready()
             rows, targets = self._later_rows(fitted, "recalibrate", X, y, sample_weight)
+            update.aged(fitted, rows, age, "recalibrate")
             if is_streamed(X):
                 check_no_groups(groups)
             give_groups(rows, read_groups(groups, rows.n), seed_of(self.random_state))
