@@ -327,8 +327,8 @@ default="auto"
             Predict the rows before they are learnt, and keep a running score (`stream_score_`); a row counts half after
             so many more (True: 1,000).
         current : bool, default=False
-            Output weights follow each row at once (up to 32 in NumPy), with lambda and scales of the last whole solve,
-            made anew when the sum of weights has moved by 1%. Other updates, `head_` and `save` are exact.
+            Output weights follow each row at once (up to 32 in NumPy) and are not solved for: lambda is off by at most
+            1%, or where rows fade each direction of them by 1.25%. Other updates, `head_`, `save` and copies are exact.
         window : int, optional
             Only the last so many rows stay in, from the first call, or a `fork`, on; later calls need not name it. They
             are kept in the model and in its files (`save(statistics=False)` leaves them out).

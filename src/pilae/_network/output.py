@@ -17,7 +17,7 @@ from .._engine.factors import RidgeFactors
 from .._engine.following import Following
 from .._engine.intervals import LocalScale
 from .._engine.moments import Moments
-from .._engine.scaling import Scaling
+from .._engine.scaling import Scaling, reciprocal
 from .._engine.scores import Scored
 from .._engine.waiting import Waiting
 from .._engine.widths import WidthPath
@@ -38,6 +38,12 @@ INDEFINITE = {"float64": 1e-9, "float32": 1e-4}
 
 LOST_DIGITS = 1e-13
 """What is left of a sum after all of it was taken out again, as a share of the most it held."""
+
+GROWN = {"float64": 1e3, "float32": 10.0}
+"""Times the spread that is held a feature may have, by dtype of products: squares beyond leave the others no digit."""
+
+LATE = 10.0
+"""Times the largest scale of the others is the most that is held for a feature which varies later."""
 
 UNSEEN_VARIANCE = 1e-6
 """A column that seems constant may vary by this share of its mean square, or of 1, without anybody's loss."""
@@ -119,7 +125,8 @@ class Output:
         if factor.L is not None:
             means = moments.mean_a, moments.mean_b
             standard = factor.coefficients()
-            following = Following(factor.L, scaling.inverse, *means, standard, moments.weight, moments.weight)
+            weight = moments.weight
+            following = Following(factor.L, scaling.inverse, *means, standard, weight, weight, self.ridge)
         solved = {"coef": coef, "intercept": intercept, "route": factors.route, "solved": True}
         return replace(self, moments=moments, waiting=None, following=following, **solved)
 
@@ -143,7 +150,13 @@ class Output:
         """
         inverse = scaling_of(moments, hidden).inverse
         if self.held is not None:
-            inverse = moments.space.xp.where(self.held > 0, self.held, inverse)
+            xp, has_one = moments.space.xp, self.held > 0
+            if bool(
+                xp.any(has_one)
+            ):  # the first row that excites a feature may be absurd: it fades, its scale would not
+                least = xp.min(xp.where(has_one, self.held, xp.full_like(self.held, np.inf))) / LATE
+                inverse = xp.where(inverse > 0, xp.maximum(inverse, least), inverse)
+            inverse = xp.where(has_one, self.held, inverse)
         return replace(self, held=inverse)
 
 
@@ -176,9 +189,16 @@ def standardised(
     moments: Moments, hidden: HiddenLayer | None, held: Array | None = None
 ) -> tuple[Scaling, Array, Array]:
     """(scaling, G, C) of the standardised features, or of those divided by scales that are held."""
-    scaling = scaling_of(moments, hidden) if held is None else Scaling(moments.mean_a, held)
+    scaling = scaling_of(moments, hidden) if held is None else Scaling(moments.mean_a, _bounded(moments, held))
     G = moments.gram(centred=True, scale=scaling.inverse)
     return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
+
+
+def _bounded(moments: Moments, held: Array) -> Array:
+    """Scales that are held, but for features that have grown out of all proportion: something absurd that fades would
+    for long be all that a Gram matrix under the old scales knows of."""
+    xp, spread = moments.space.xp, moments.variance_a() ** 0.5
+    return xp.where(spread * held > GROWN[moments.product], GROWN[moments.product] * reciprocal(spread), held)
 
 
 def ridge_factors(
