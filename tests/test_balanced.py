@@ -123,3 +123,11 @@ def test_refusals_are_sentences(monkeypatch):
     monkeypatch.setattr(class_sums, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"Sums by class of 3 classes and 30 features would take 0.0 GB"):
         PILAEClassifier(**NETWORK, class_weight="balanced", keep_statistics="classes").fit(X, Y)
+
+
+def test_sums_that_are_too_large_are_refused_before_anything_is_fitted(monkeypatch):
+    monkeypatch.setattr(class_sums, "MOST_BYTES", 8 * 3 * 29**2)
+    model = PILAEClassifier(**NETWORK, class_weight="balanced", keep_statistics="classes", verbose=1)
+    monkeypatch.setattr(PILAEClassifier, "_fitted_to", lambda *_: pytest.fail("it was fitted"))
+    with pytest.raises(ValueError, match="are kept: use a narrower head"):
+        model.fit(X, Y)

@@ -53,7 +53,7 @@ CASES = {
     "single target": (PILAERegressor(), X, 3.0, "one target for each row"),
     "single label": (PILAEClassifier(), X, "a", "one target for each row"),
     "complex": (PILAEClassifier(), X + 1j, Y, "Complex data not supported: give the real"),
-    "one class": (PILAEClassifier(), X, np.zeros(60), "needs at least two classes, but y holds one class only"),
+    "one class": (PILAEClassifier(), X, np.zeros(60), "one class only .* give the first rows with the names of all"),
     "one class has weight": (PILAEClassifier(), X, Y, "two classes", {"sample_weight": (Y == 0).astype(float)}),
     "one row": (PILAEClassifier(), X[:1], Y[:1], "minimum of 2 is required"),
     "equal rows": (PILAEClassifier(), np.ones((60, 3)), Y, "All rows of X are the same"),

@@ -146,6 +146,7 @@ def test_refusals_are_sentences_and_change_nothing():
         ({"half_life": -1}, "positive number of rows"),
         ({"half_life": np.nan}, "positive number of rows"),
         ({"decay": 0.9, "update": "all"}, "cannot fade"),
+        ({"current": "x"}, "'current' must be True or False"),
     ):
         with pytest.raises(ValueError, match=words):
             model.partial_fit(X, Y, **wrong)
@@ -327,8 +328,24 @@ def test_several_labels_are_right_together():
 def test_a_first_call_and_an_empty_fork_have_nothing_to_predict_with():
     for model in (PILAEClassifier(**NETWORK), FITTED.fork()):
         model.partial_fit(X[:120], Y[:120], test_first=True)
-        assert not hasattr(model, "stream_score_")
+        assert np.isnan(model.stream_score_)
+        with pytest.raises(ValueError, match="No row of this model was predicted"):
+            StreamDisplay.from_estimator(model)
         assert model.partial_fit(X[120:], Y[120:], test_first=True).stream_.count == 120
+    with pytest.raises(AttributeError, match=r"which partial_fit\(X, y, test_first=True\) does"):
+        FITTED.stream_score_  # noqa: B018
+
+
+def test_what_is_in_is_said():
+    assert fitted().rows_in_ == (120, 120.0, None, None, None)
+    assert FITTED.fork().rows_in_.rows == 0
+    model = fitted().partial_fit(X[120:123], Y[120:123], decay=0.5)
+    assert model.rows_in_ == (123, 63.0, None, 0.5, None)
+    model = fitted().partial_fit(X[120:], Y[120:], half_life=300)
+    assert model.rows_in_.half_life == 300
+    assert FITTED.fork().partial_fit(X, Y, window=50).rows_in_[:3] == (50, 50.0, 50)
+    with pytest.raises(AttributeError, match="it keeps no sums of rows"):
+        PILAEClassifier(**NETWORK, keep_statistics=False).fit(X, Y).rows_in_  # noqa: B018
 
 
 def test_the_curve_is_bounded_and_even():

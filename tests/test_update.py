@@ -145,6 +145,15 @@ def test_forgetting_everything_leaves_a_fork():
     same(model.partial_fit(X, Y))
 
 
+def test_no_model_is_merged_twice():
+    model, part = FITTED.fork().partial_fit(X, Y), FITTED.fork().partial_fit(X, Y)
+    before = model.fitted_
+    for others in ([model], [part, part]):
+        with pytest.raises(ValueError, match="its rows would count twice"):
+            model.merge(*others)
+    assert model.fitted_ is before
+
+
 def test_only_one_network_can_be_merged():
     other = PILAEClassifier(**{**NETWORK, "head": SHLN(width=29)}).fit(X[:120], Y[:120])
     with pytest.raises(ValueError, match="another network"):

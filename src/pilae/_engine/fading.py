@@ -53,6 +53,12 @@ class Fading:
         same = not before.mixed and before.factor == self.factor and before.by_row == self.by_row
         return replace(self, mixed=not same, oldest=None if before.oldest is None else before.oldest + units)
 
+    def asked_for(self) -> dict[str, float]:
+        """The argument of `partial_fit` that this came from."""
+        if not self.by_row:
+            return {"decay": self.factor}
+        return {"half_life": float(f"{-math.log(2) / math.log(self.factor):.9g}") if self.factor > 0 else 0.0}
+
     def kept(self, n: int) -> float:
         """What is left of those that are in when n rows come."""
         return self.factor**n if self.by_row else self.factor

@@ -62,7 +62,9 @@ class RunningScore:
 
     @property
     def score(self) -> float:
-        """As it is now; NaN where numbers have not varied yet."""
+        """As it is now; NaN where nothing was predicted, or numbers have not varied yet."""
+        if not self.count:
+            return float("nan")
         if self.sums.shape[0] == 1:
             return float(self.sums[0, 0] / self.weight)
         error, total, squares = self.sums

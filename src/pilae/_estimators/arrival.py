@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from .._data.check import check_weight
 from .._data.dask import is_dask
 from .._data.sources import Source
@@ -39,6 +41,8 @@ class Arrival(NamedTuple):
         """From the arguments of `partial_fit`."""
         if how not in ("head", "all"):
             raise ValueError(f"'update' must be 'head' or 'all'. Got {how!r} instead.")
+        if not isinstance(current, (bool, np.bool_)):
+            raise ValueError(f"'current' must be True or False. Got {current!r} instead.")
         fading = Fading.asked(decay, half_life)
         if how == "all" and fading is not None:
             raise ValueError("update='all' cannot fade: sums of the layers have no ages. Use update='head'.")

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from .._base.scalars import is_integer
 from .._data.check import TAME
 from .._data.targets import Classes, Targets
+from .._engine.class_sums import check_room
 from . import parameters
 from .fitted import FittedModel, Fitting
 
@@ -15,6 +17,7 @@ class ClassWeights(Fitting[FittedModel]):
     """What `class_weight` means for rows that `fit` takes, and for those that come later."""
 
     class_weight: Any
+    head: Any
     keep_statistics: Any
 
     @property
@@ -45,6 +48,9 @@ class ClassWeights(Fitting[FittedModel]):
         if self.class_weight is None:
             return None
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            width = getattr(self.head, "width", None)
+            if self._by_class and is_integer(width):  # before hours of fitting, where it is known
+                check_room(len(classes), int(width))
             return mass.sum() / (len(classes) * np.where(mass > 0, mass, np.inf))
         return self._sound(compute_class_weight(self.class_weight, classes=classes, y=classes))
 

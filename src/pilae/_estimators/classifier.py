@@ -129,6 +129,8 @@ default="auto"
     stream_score_ : float
         Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
         `RunningScore` with its curve, and what each row of the last call gave.
+    rows_in_ : RowsIn
+        How many `rows` are in, the sum of their `weight`, and `window`, `decay` or `half_life` where there is one.
     loo_is_stale_ : bool
         Whether rows have come or gone since leave-one-out results, probabilities and intervals were found
         (`recalibrate` brings them up to date).

@@ -32,7 +32,7 @@ from .._data.targets import Numbers, Targets
 from .._engine.bounds import Bounds
 from .._engine.fading import Fading
 from .._engine.running import RunningScore
-from .._network.head import Head
+from .._network.head import Head, LinearHead
 from .._network.linear import LinearPeer
 from .._network.network import Network
 from .window import Window
@@ -44,6 +44,16 @@ class LeftOut(NamedTuple):
 
     rows: np.ndarray
     predicted: np.ndarray
+
+
+class RowsIn(NamedTuple):
+    """The rows that a model holds: how many, what they weigh together, and how they leave."""
+
+    rows: int
+    weight: float
+    window: int | None = None
+    decay: float | None = None
+    half_life: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +139,15 @@ class FittedModel(FittedNetwork):
     def widest(self) -> int:
         return max(super().widest, self.head.width or 0)
 
+    @property
+    def rows_in(self) -> RowsIn | None:
+        """None where no sums are kept."""
+        moments = self.head.output.sums() if isinstance(self.head, LinearHead) else None
+        if moments is None:
+            return None
+        rate = {} if self.fading is None else self.fading.asked_for()
+        return RowsIn(moments.count, float(moments.weight), None if self.window is None else self.window.size, **rate)
+
     def features(self, X: Array) -> Array:
         """What the head sees of rows that are asked about: far ones are brought back near those that were seen."""
         return self.network(X if self.bounds is None else self.bounds(X))
@@ -205,12 +224,12 @@ F = TypeVar("F", bound=Fitted)
 class attribute(property):
     """An attribute of an estimator: this part of `fitted_`. There is none before `fit`, or where the part is None.
 
-    `settled`: what was put off is finished before anybody looks.
+    `settled`: what was put off is finished before anybody looks. `missing` says why there may be none.
     """
 
-    def __init__(self, path: str, *, settled: bool = False) -> None:
+    def __init__(self, path: str, *, settled: bool = False, missing: str = "this model found none") -> None:
         super().__init__(self._part)
-        self.get, self.name, self.settled = attrgetter(path), path, settled
+        self.get, self.name, self.settled, self.missing = attrgetter(path), path, settled, missing
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -223,7 +242,7 @@ class attribute(property):
             with contextlib.suppress(AttributeError):  # of a head that has no such thing
                 value = self.get(fitted)
         if value is None:
-            why = "it is not fitted yet" if fitted is None else "this model found none"
+            why = "it is not fitted yet" if fitted is None else self.missing
             raise AttributeError(f"This {type(estimator).__name__} has no {self.name}: {why}.")
         return value
 

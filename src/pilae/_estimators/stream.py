@@ -54,7 +54,7 @@ def tested(fitted: FittedModel, rows: Rows, targets: Targets, asked: RunningScor
     before = asked if fitted.tested is None else replace(fitted.tested, half_life=asked.half_life)
     head = fitted.head.linear("partial_fit")
     if not statistics(fitted, "partial_fit").count:
-        return fitted.tested  # nothing to predict with
+        return before  # nothing to predict with
     fitted.ready()
     outputs, columns = [], []
     with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead

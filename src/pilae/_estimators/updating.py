@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -19,11 +20,15 @@ from .arrival import Arrival
 from .fitted import FittedModel, Fitting, attribute
 
 
+UNTESTED = "no rows were predicted before they were learnt, which partial_fit(X, y, test_first=True) does"
+
+
 class Updating(Fitting[FittedModel]):
     """`partial_fit`, `forget`, `fork`, `merge` and `recalibrate` of a classifier or regressor."""
 
-    stream_ = attribute("tested")
-    stream_score_ = attribute("tested.score")
+    stream_ = attribute("tested", missing=UNTESTED)
+    stream_score_ = attribute("tested.score", missing=UNTESTED)
+    rows_in_ = attribute("rows_in", missing="it keeps no sums of rows")
 
     def _checked(self) -> object:
         """An error where a parameter is not what it may be."""
@@ -85,6 +90,7 @@ class Updating(Fitting[FittedModel]):
         """After the first call of `partial_fit`."""
         fitted = self._first_fit(X, y, classes, arrival.first_weight(X, sample_weight), {})
         update.statistics(fitted, "partial_fit")
+        fitted = replace(fitted, tested=arrival.test)
         if arrival.window is not None:
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
             return stream.windowed(fitted, rows, targets, arrival.window)
@@ -181,6 +187,8 @@ class Updating(Fitting[FittedModel]):
         for number, other in enumerate(others, 1):
             if type(other) is not type(self) or other.fitted_ is None:
                 raise ValueError(f"Model {number} to merge is not a fitted {type(self).__name__}.")
+            if any(other is each for each in (self, *others[: number - 1])):
+                raise ValueError(f"Model {number} to merge is there already, and its rows would count twice.")
             other._check_additive("merge")
             theirs.append(other.fitted_)
         return self._updated(lambda fitted: update.merged(fitted, theirs))

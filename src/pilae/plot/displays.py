@@ -342,7 +342,7 @@ class StreamDisplay(Display):
         """
         check_is_fitted(model)
         stream = getattr(model, "stream_", None)
-        if stream is None:
+        if stream is None or not stream.count:
             raise ValueError(
                 "No row of this model was predicted before it was learnt: use partial_fit(test_first=True)."
             )
