@@ -55,6 +55,7 @@ def run_cases(
     measured of a case that fails, which ends the run with exit status 1. Options ("--...") are for the module: the
     processes of the cases get them too. With --continue those that a run with --continue has measured at this
     commit with the same options stay, and with --jobs=2 two are measured at a time (for what counts processor time).
+    With --quick all goes into a file of its own, so that nothing takes the place of what hours have measured.
     """
     words = [word for word in sys.argv[1:] if word.startswith("--")]
     options = [word for word in words if word != "--continue" and not word.startswith("--jobs=")]
@@ -64,9 +65,11 @@ def run_cases(
     if options[-1:] == ["--one"]:  # the process of one case
         print(json.dumps(cases[names[0]]()))
         return
-    path = results_of(*module.split(".")[1:])
+    study, name = module.split(".")[1:]
+    path = results_of(study, f"{name}-quick" if "--quick" in options else name)
     results = read(path)
-    results |= {"command": f"python -m {module}", machine: describe()}
+    command = f"python -m {module}" + (" --quick" if "--quick" in options else "")
+    results |= {"command": command, machine: describe()}
     found = {name: case for name, case in results.get(key, {}).items() if name in cases}
     made, left = {"commit": results[machine]["commit"]}, list(names or default or cases)
     if "--continue" in words:

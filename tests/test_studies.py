@@ -12,9 +12,11 @@ import pytest
 import torch
 from sklearn.datasets import make_blobs
 
+from helpers import tolerance
 from studies import render, store
 from studies.__main__ import PAGES
-from studies.data import pixels
+from studies.continual import peers, tasks
+from studies.data import Split, pixels
 from studies.measure import describe
 from studies.paper import bp, paper
 from studies.paper.fit_formula import TRIPLES, coefficients
@@ -137,7 +139,7 @@ def test_the_papers_numbers():
 
 
 def test_cases_have_processes_of_their_own_and_keep_what_was_measured(tmp_path, monkeypatch, capsys):
-    path, called = tmp_path / "results.json", []
+    path, called = tmp_path / "cases.json", []
     store.write(path, {"methods": {"broken": {"seconds": 1}, "renamed": {}, "rare": {}}})
 
     def process(call, **_):
@@ -150,7 +152,7 @@ def test_cases_have_processes_of_their_own_and_keep_what_was_measured(tmp_path, 
         cases = {"good": lambda: {"seconds": 2}, "broken": dict, "rare": dict}
         store.run_cases("studies.speed.cases", cases, default=["good", "broken"], key="methods")
 
-    monkeypatch.setattr(store, "results_of", lambda study, name: path)
+    monkeypatch.setattr(store, "results_of", lambda study, name: tmp_path / f"{name}.json")
     monkeypatch.setattr(store, "describe", lambda: {"commit": "abc"})
     monkeypatch.setattr(store.subprocess, "run", process)
     with pytest.raises(SystemExit, match="1"):
@@ -167,9 +169,24 @@ def test_cases_have_processes_of_their_own_and_keep_what_was_measured(tmp_path, 
     for _ in range(2):  # the second time everything is there
         run("good", "rare", "--quick", "--continue", "--jobs=2")
     assert sorted(called) == [["studies.speed.cases", name, "--quick", "--one"] for name in ("good", "rare")]
-    assert store.read(path)["methods"]["rare"] == {"seconds": 2, "commit": "abc", "options": ["--quick"]}
+    quick = store.read(tmp_path / "cases-quick.json")
+    assert quick["methods"]["rare"] == {"seconds": 2, "commit": "abc", "options": ["--quick"]}
+    assert quick["command"] == "python -m studies.speed.cases --quick"
+    assert store.read(path)["methods"] == found  # a quick run takes the place of nothing
     run("good", "--continue")  # not what was measured
     assert called[-1] == ["studies.speed.cases", "good", "--one"]
+
+
+def test_tasks_bring_every_row_once_and_peers_see_all_rows_scaled():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(260) % 26)
+    for batches in (tasks.by_class(y, 1), tasks.by_class(y, 2), tasks.blurry(y), tasks.clients(y, 7)):
+        assert sorted(np.concatenate(list(batches))) == list(range(260))
+    assert [len(set(y[rows])) for rows in tasks.by_class(y, 2)] == [2] * 13
+    X = rng.standard_normal((260, 3)) + y[:, None]
+    scaled = peers.standardised(Split(X, y, X, y))
+    np.testing.assert_allclose(scaled.X.mean(axis=0), 0, atol=tolerance("float32", terms=260))
+    assert {"SGDClassifier", "MLPClassifier"} <= set(peers.learners(scaled))
 
 
 def test_the_pages_are_those_of_the_results():
