@@ -369,6 +369,12 @@ def test_a_stream_is_drawn_saved_and_refused(tmp_path):
         model.partial_fit(X[k::3], Y[k::3], test_first=True)
     display = StreamDisplay.from_estimator(model, ax=matplotlib.figure.Figure().subplots())
     assert len(display.ax_.lines[0].get_xdata()) == 3
+    assert display.ax_.get_ylabel().startswith("accuracy before learning")
+    numbers = PILAERegressor(**NETWORK).fit(X, Z).partial_fit(X, Z, test_first=True)
+    StreamDisplay.from_estimator(numbers, ax=display.ax_, name="numbers", color="#c8553d")
+    assert display.ax_.get_ylabel().startswith("R² before learning")
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["numbers"]
+    assert display.ax_.lines[1].get_color() == "#c8553d"
     model.save(tmp_path / "model.pilae")
     again = pilae.load(tmp_path / "model.pilae")
     assert again.stream_score_ == model.stream_score_

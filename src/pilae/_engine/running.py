@@ -73,6 +73,11 @@ class RunningScore:
             return float("nan")
         return float(np.mean(1.0 - error / spread))
 
+    @property
+    def measure(self) -> str:
+        """What the score is."""
+        return "R²" if self.sums.shape[0] == 3 else "accuracy"
+
     def with_hits(self, hits: np.ndarray, weight: np.ndarray | None) -> Self:
         """After these rows, of which some were predicted rightly."""
         return self._after(hits.astype(float)[None, :, None], self.shift, hits.astype(float), weight)

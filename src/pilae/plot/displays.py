@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -319,15 +319,24 @@ class StreamDisplay(Display):
         After how many rows the score was what.
     half_life : float
         Rows after which a prediction counts half.
+    measure : str
+        What the score is: accuracy, or R².
+    name, color : str or None
+        Of the line, where several are drawn on one axis.
     """
 
     rows: np.ndarray
     scores: np.ndarray
     half_life: float
+    measure: str = "accuracy"
+    name: str | None = None
+    color: str | None = None
 
     @classmethod
-    def from_estimator(cls, model: BaseEstimator, *, ax: Axes | None = None) -> Self:
-        """Draw the stream of a `PILAEClassifier` or `PILAERegressor`.
+    def from_estimator(
+        cls, model: BaseEstimator, *, ax: Axes | None = None, name: str | None = None, color: str | None = None
+    ) -> Self:
+        """Draw the stream of a `PILAEClassifier` or `PILAERegressor`, as a line of this name and colour.
 
         Examples
         --------
@@ -346,7 +355,7 @@ class StreamDisplay(Display):
             raise ValueError(
                 "No row of this model was predicted before it was learnt: use partial_fit(test_first=True)."
             )
-        return cls.computed(stream).plot(ax=ax)
+        return replace(cls.computed(stream), name=name, color=color).plot(ax=ax)
 
     @classmethod
     def computed(cls, stream: RunningScore) -> Self:
@@ -354,8 +363,11 @@ class StreamDisplay(Display):
         rows, scores = stream.rows, stream.scores
         if not len(rows) or rows[-1] != stream.count:
             rows, scores = np.append(rows, stream.count), np.append(scores, stream.score)
-        return cls(rows, scores, stream.half_life)
+        return cls(rows, scores, stream.half_life, stream.measure)
 
     def _draw(self, ax: Axes) -> None:
-        ax.plot(self.rows, self.scores, color=COLOUR, marker="o" if len(self.rows) < 3 else None)
-        ax.set(xlabel="rows of the stream", ylabel=f"score before learning\n(half-life {self.half_life:g} rows)")
+        marker = "o" if len(self.rows) < 3 else None
+        ax.plot(self.rows, self.scores, color=self.color or COLOUR, marker=marker, label=self.name)
+        ax.set(
+            xlabel="rows of the stream", ylabel=f"{self.measure} before learning\n(half-life {self.half_life:g} rows)"
+        )
