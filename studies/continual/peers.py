@@ -13,7 +13,7 @@ from studies.data import Split
 PASSES = 5
 """Of those that learn by gradients, over each task."""
 
-RIVER_ROWS = 200
+RIVER_ROWS = 1000
 """Of each task at most: river learns row by row, number by number."""
 
 Learner = tuple[Any, Callable[[Any, np.ndarray], object]]
@@ -53,7 +53,7 @@ def learners(data: Split) -> dict[str, Learner]:
         from river.tree import HoeffdingAdaptiveTreeClassifier
 
         one_by_one = partial(_one_by_one, data)
-        few = f"{RIVER_ROWS} rows a task"
+        few = f"{RIVER_ROWS:,} rows a task"
         found[f"river: adaptive random forest, {few}"] = (OneByOne(ARFClassifier(seed=0)), one_by_one)
         found[f"river: Hoeffding adaptive tree, {few}"] = (
             OneByOne(HoeffdingAdaptiveTreeClassifier(seed=0)),
