@@ -19,7 +19,6 @@ from . import stream, update
 from .arrival import Arrival
 from .fitted import FittedModel, Fitting, attribute
 
-
 UNTESTED = "no rows were predicted before they were learnt, which partial_fit(X, y, test_first=True) does"
 
 
