@@ -103,6 +103,8 @@ def curve_for(loo: Scored, *, always: bool = False) -> Curve | None:
     """A scale for targets whose residuals have heavy tails; None where no output's have, or no target varies."""
     w = loo.weight / loo.weight.sum()
     e = loo.targets - loo.outputs
+    largest = np.max(np.abs(e), axis=0)
+    e = e / np.where(largest > 0, largest, 1.0)  # no fourth power overflows
     if not always and not (w @ e**4 > HEAVY * (w @ e**2) ** 2).any():
         return None
     middle = _medians(loo.targets, w)
