@@ -135,6 +135,18 @@ def test_unknown_categories_are_zeros_and_counted():
         close(model.predict(later.iloc[[1]]), answer[[1]], **rounding(model))
 
 
+def test_blanks_around_words_mean_nothing():
+    padded = FRAME.assign(town=FRAME["town"].where(FRAME["new"], FRAME["town"] + " "), lift=None)
+    plain = FRAME.assign(lift=None)
+    expected = PILAERegressor(**SMALL).fit(plain, PRICE)
+    for frame in (padded, padded.assign(town=padded["town"].astype("category")), pl.from_pandas(padded)):
+        model = PILAERegressor(**SMALL).fit(frame, PRICE)
+        np.testing.assert_array_equal(model.predict(frame), expected.predict(plain))
+        assert model.fitted_.columns.table.columns[1].values.tolist() == ["Aachen", "Ulm", "Wismar"]
+    blank = expected.predict(plain.assign(town="  "))
+    np.testing.assert_array_equal(blank, expected.predict(plain.assign(town=None)))
+
+
 def test_rare_categories_are_pooled():
     codes = np.repeat(np.arange(8.0), [50, 40, 2, 1, 1, 4, 1, 1])
     sums = CategorySums((0,))

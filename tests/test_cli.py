@@ -174,6 +174,22 @@ def test_python_loads_the_columns_too(folder, prices):
     close(float(done.stdout), said, **rounding(pilae.load(prices)["model"]))
 
 
+def test_python_and_the_command_say_the_same_of_a_file_as_pandas_reads_it(tmp_path, capsys):
+    """Blanks around cells and names, and words for nothing, which pandas keeps."""
+    rng = np.random.default_rng(0)
+    x, kind = rng.normal(size=300), rng.choice(["WD ", "WD", "?", "New "], 300)
+    y = x + 3 * (kind == "New ") - 2 * (kind == "?") + 0.1 * rng.normal(size=300)
+    frame = pd.DataFrame({" x": np.where(x > 2, "?", x.astype(str)), "kind": kind, "y": y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert run("fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "t.pilae", "--quiet", "--fast") == 0
+    assert run("predict", tmp_path / "t.pilae", tmp_path / "t.csv", "-o", tmp_path / "out.csv") == 0
+    assert "categories" not in capsys.readouterr().err
+    model = pilae.load(tmp_path / "t.pilae")
+    assert model["model"].fitted_.columns.became()[1].startswith("2 categories")
+    predicted = model.predict(pd.read_csv(tmp_path / "t.csv"))
+    close(pd.read_csv(tmp_path / "out.csv")["y"].to_numpy(), predicted, terms=300)
+
+
 def test_arff_and_npz(tmp_path, capsys):
     X, y = load_iris(return_X_y=True)
     np.savez(tmp_path / "iris.npz", X=X, y=y)

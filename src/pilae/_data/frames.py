@@ -186,16 +186,22 @@ def durations(column: Column) -> np.ndarray:
 
 
 def factorized(column: Column) -> tuple[np.ndarray, list[str]]:
-    """The place of each value among the distinct ones (-1: a gap), and these in words."""
+    """The place of each value among the distinct ones (-1: a gap), and these in words, without blanks around them:
+    whoever reads a file keeps or strips those, and means the same. Blanks alone are a gap."""
     if _is_polars(column):
         values = column.drop_nulls().unique(maintain_order=True).to_list()
         place = {value: number for number, value in enumerate(values)}
         codes = np.array([place.get(value, -1) for value in column.to_list()], dtype=np.int64)
-        return codes, [_name_of(value) for value in values]
-    import pandas
+    else:
+        import pandas
 
-    codes, values = pandas.factorize(column, use_na_sentinel=True)
-    return codes, [_name_of(value) for value in values.tolist()]
+        codes, found = pandas.factorize(column, use_na_sentinel=True)
+        values = found.tolist()
+    names = [_name_of(value).strip() for value in values]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
+    if len(numbers) < len(names):
+        codes = np.array([*(numbers.get(name, -1) for name in names), -1])[codes]
+    return codes, [*numbers]
 
 
 def _name_of(value: Any) -> str:

@@ -11,6 +11,7 @@ from .._base.sentences import listed, shortened
 from .._data.tables import SAMPLE_ROWS
 from .errors import check_names, reason
 from .frames import Column, Frame, is_numeric, is_whole, task_of
+from .words import with_gaps
 
 EXACT_NUMBERS = 5_000_000
 """Tables of up to so many numbers are computed in float64, larger ones in float32."""
@@ -78,14 +79,17 @@ class FileColumns(TransformerMixin, BaseEstimator):
         return np.array(self.columns, dtype=object)
 
     def transform(self, frame: Frame) -> Frame:
-        """The columns to predict from, in the order of `fit`; words that are gaps among numbers as such."""
+        """The columns to predict from, in the order of `fit`; words that are gaps as such."""
+        if not {*self.columns} <= {*frame.columns}:
+            frame = frame.rename(columns=lambda name: name.strip() if isinstance(name, str) else name)
         missing = [name for name in self.columns if name not in frame.columns]
         if missing:
             which = f"the column {shortened(missing[0])}" if len(missing) == 1 else f"the columns {listed(missing)}"
             raise ValueError(f"The table lacks {which} that the model was fitted with.")
         frame = frame[self.columns]
-        odd = {name: self._numbers(frame[name]) for name in self.numeric if not is_numeric(frame[name])}
-        frame = frame.assign(**odd) if odd else frame
+        words = {name: frame[name] for name in self.columns if not is_numeric(frame[name])}
+        read = {name: self._numbers(words[name]) if name in self.numeric else with_gaps(words[name]) for name in words}
+        frame = frame.assign(**read) if read else frame
         endless = np.isinf(frame[self.numeric].to_numpy(np.float64, na_value=np.nan)).any(axis=0)
         if endless.any():
             name = self.numeric[int(np.argmax(endless))]
@@ -95,7 +99,7 @@ class FileColumns(TransformerMixin, BaseEstimator):
     def _numbers(self, column: Column) -> Column:
         name = str(column.name)
         try:
-            return column.mask(column.isin(self.gap_words.get(name, []))).astype("float64")
+            return with_gaps(column, *self.gap_words.get(name, [])).astype("float64")
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"Column {shortened(name)} held numbers when the model was fitted, and now {reason(error)}."

@@ -1,9 +1,11 @@
-"""Cells of text as numbers, where they are: pyarrow arrays in, NumPy out."""
+"""Cells of text as gaps and numbers, where they are."""
 
 import re
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .._data.frames import Column, factorized
 
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"]
 MISSING += ["N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
@@ -33,6 +35,16 @@ def cleaned(cells: Words, gaps: list[str]) -> Words:
 
     trimmed = pc.utf8_trim_whitespace(cells)
     return pc.if_else(pc.is_in(trimmed, value_set=pa.array(gaps, pa.string())), pa.scalar(None, pa.string()), trimmed)
+
+
+def with_gaps(column: Column, *more: str) -> Column:
+    """A column of a DataFrame that others have read, its words for nothing, and more of them, as the gaps they are in
+    files."""
+    if column.dtype.kind in "bMm":
+        return column
+    codes, values = factorized(column)
+    nothing = np.isin(np.array(values, dtype=object), [*MISSING, *UNKNOWN, *more])
+    return column.mask(np.append(nothing, False)[codes]) if nothing.any() else column
 
 
 def parsed(words: Words, decimal: str) -> Parsed:

@@ -59,9 +59,10 @@ class OnnxMixin:
 
         A model that was fitted on a DataFrame of mixed columns takes one input of shape (rows, 1) for each column, by
         its name: float32 for numbers and for durations in seconds (NaN is a gap); text for categories and truth values
-        ("" is a gap); int64 for dates, seconds since 1970 in universal time (the smallest int64, NumPy's NaT, is a
-        gap). Columns without a value have none. Gaps and unknown categories are taken as by the model itself. Free
-        text is refused: hashes of its pieces are not among the operators of ONNX.
+        ("" is a gap; take blanks around words away first, which the model overlooks and ONNX cannot); int64 for dates,
+        seconds since 1970 in universal time (the smallest int64, NumPy's NaT, is a gap). Columns without a value have
+        none. Gaps and unknown categories are taken as by the model itself. Free text is refused: hashes of its pieces
+        are not among the operators of ONNX.
 
         Only pilae's own model is in the file. For pipelines of scikit-learn's transformers call
         `pilae.export.register()` and convert with skl2onnx.
