@@ -115,6 +115,23 @@ def test_unknown_categories_are_counted_once(folder, prices, tmp_path, monkeypat
     assert "12 values in column 'town' are categories" in said
 
 
+def test_gaps_in_a_column_that_had_none_and_dates_that_are_none_are_said(folder, prices, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(files.TableFile.pieces, "__defaults__", (7,))
+    old = pd.read_csv(folder / "houses.csv")[:20]
+    old.assign(garden=None, built=["foo", "31.12.1999"] * 10).to_csv(tmp_path / "new.csv", index=False)
+    for command in (
+        ["predict", prices, tmp_path / "new.csv", "-o", tmp_path / "o"],
+        ["evaluate", prices, tmp_path / "new.csv"],
+    ):
+        assert run(*command) == 0
+        said = capsys.readouterr().err.splitlines()
+        assert said[:2] == [
+            "pilae: 20 values in column 'built' cannot be read as they were in fit: they count as gaps.",
+            "pilae: Column 'garden' had no gap in fit and is now missing in 20 of 20 rows: answers, also intervals, "
+            "are those of an average value there.",
+        ]
+
+
 def test_fit_says_what_it_found(folder, capsys):
     out = folder / "again.pilae"
     assert run("fit", folder / "houses.csv", "--target", "kind", "-o", out, "--quiet", "--json") == 0
@@ -391,6 +408,7 @@ def test_a_target_of_numbers_with_a_word_in_it_says_where(tmp_path, capsys):
         assert ("--task classification takes all of them" in error) == (not options)
 
 
+@pytest.mark.filterwarnings("ignore:Column:pilae._base.warn.StrangeRows")
 def test_a_word_in_a_column_of_numbers_is_a_gap_and_said(tmp_path, capsys):
     lines = numbers().splitlines()
     lines[30] = "unknown,0.5"

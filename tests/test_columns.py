@@ -11,6 +11,7 @@ import pytest
 
 from helpers import close, rounding
 from pilae import SHLN, PILAEClassifier, PILAERegressor, cli, load, scan_blocks, scan_csv, scan_parquet
+from pilae._base.warn import StrangeRows
 from pilae._data import tables, text
 from pilae._data.dates import DateColumn, date_format
 from pilae._data.tables import CategoryColumn, EmptyColumn, NumberColumn, Table, learnt_column
@@ -155,6 +156,33 @@ def test_threads_change_no_bit_of_an_encoded_table():
     assert len(found) == 1
 
 
+def test_dates_that_could_begin_with_the_day_are_said():
+    days, y = pd.Series(pd.date_range("2020-01-01", periods=12)), np.arange(12.0)
+    ridge = {"depth": 0, "head": "ridge"}
+    for written, first in (("%d/%m/%Y", "month"), ("%m-%d-%Y", "month")):
+        with pytest.warns(UserWarning, match="Dates in column 'd' are read with the month first, but the day could be"):
+            model = PILAERegressor(**ridge).fit(pd.DataFrame({"d": days.dt.strftime(written)}), y)
+        assert model.fitted_.columns.became()[0].startswith(f"dates, {first} first: days")
+    certain = pd.concat([days, pd.Series(pd.Timestamp("2020-01-25"))])
+    for written in ("%d/%m/%Y", "%d.%m.%Y", "%Y-%m-%d"):  # no warning, which would be an error here
+        PILAERegressor(**ridge).fit(pd.DataFrame({"d": certain.dt.strftime(written)}), np.arange(13.0))
+    PILAERegressor(**ridge).fit(pd.DataFrame({"d": ["01/01/2020", "02/02/2020"] * 6}), y)
+
+
+def test_words_that_are_no_dates_are_gaps_and_counted(mixed):
+    columns = ["x", "written", "when"]
+    frame = mixed[columns].assign(new=mixed["x"] > 0)
+    model = PILAERegressor(**SMALL).fit(frame, mixed["y"])
+    odd = frame[:6].assign(written=["foo", "2020-05-01", None, *frame["written"][3:6]], new="perhaps")
+    gaps = odd.assign(written=[None, None, None, *frame["written"][3:6]], new=None)
+    with pytest.warns(
+        StrangeRows, match="8 values in columns 'written', 'new' cannot be read as they were in fit: they"
+    ):
+        answer = model.predict(odd)
+    with pytest.warns(StrangeRows, match="Columns 'written', 'new' had no gaps in fit and are now missing in up to 6"):
+        np.testing.assert_array_equal(answer, model.predict(gaps))
+
+
 # ------------------------------------------------------------------------------------------------------- the table
 
 
@@ -202,6 +230,7 @@ def test_the_command_line_fits_what_python_fits(mixed, tmp_path, capsys):
     assert "  note: text, 30 directions" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:Column:pilae._base.warn.StrangeRows")
 def test_free_text_in_any_frame(mixed):
     frame = mixed[["x", "note"]]
     model = PILAEClassifier(**SMALL).fit(frame[:250], mixed["note"].str.contains("ulm")[:250])

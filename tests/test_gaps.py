@@ -1,5 +1,6 @@
 """Gaps (NaN): filled with the mean, flagged where they say something, the same from any blocks of rows."""
 
+import warnings
 from functools import partial
 
 import dask.array as da
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import pilae
 from helpers import close, cuts, evaluation, rounding, searched
 from pilae import SHLN, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE, scan_blocks, scan_parquet
+from pilae._base.warn import StrangeRows
 
 N = 400
 
@@ -163,7 +165,14 @@ def test_columns_that_had_no_gaps_are_filled_with_their_mean_later(tmp_path):
     np.testing.assert_allclose(gaps_of(model).fill, whole.mean(axis=0))
     later, filled = whole[:5].copy(), whole[:5].copy()
     later[0, 1], filled[0, 1] = np.nan, gaps_of(model).fill[1]
-    np.testing.assert_array_equal(model.decision_function(later), model.decision_function(filled))
+    with pytest.warns(StrangeRows, match="Column 1 had no gap in fit and is now missing in 1 of 5 rows: answers"):
+        np.testing.assert_array_equal(model.decision_function(later), model.decision_function(filled))
+    later_still = scipy.sparse.csr_array(np.where(np.isnan(later), np.nan, 0))
+    with pytest.warns(StrangeRows, match="Column 1 had no gap in fit"):
+        model.predict(later_still)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PILAEClassifier(**SMALL).fit(X, Y).predict(X[::-1])  # these columns had gaps
     streamed = model.decision_function(scan_blocks([later]))
     np.testing.assert_array_equal(streamed, model.decision_function(filled))
     model.to_onnx(tmp_path / "m.onnx")

@@ -3,14 +3,17 @@
 import os
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
-
-import sklearn
 
 _PACKAGE = Path(__file__).parents[1]
 _OURS = f"{_PACKAGE}{os.sep}"
 _COMMAND = f"{_PACKAGE / 'cli'}{os.sep}"
-_SKLEARN = f"{Path(sklearn.__file__).parent}{os.sep}"
+_SKLEARN = tuple(f"{folder}{os.sep}" for folder in getattr(find_spec("sklearn"), "submodule_search_locations", []))
+
+
+class StrangeRows(UserWarning):
+    """Rows are unlike those of `fit`, and answers to them worth less."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -21,7 +24,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if file.startswith(_COMMAND) or not file.startswith((_OURS, _SKLEARN)):
+        if file.startswith(_COMMAND) or not file.startswith((_OURS, *_SKLEARN)):
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -1,6 +1,7 @@
 """Rows and weights as users pass them: the array to compute with, or the sentence that says what is wrong."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from os import PathLike
@@ -25,11 +26,13 @@ TAME = 64
 
 
 class Read(NamedTuple):
-    """X as a 2-D array of its own library, or CSR, its columns, and whether it has gaps."""
+    """X as a 2-D array of its own library, or CSR, its columns, whether it has gaps, and which columns of a table hold
+    words that could not be read."""
 
     X: Any
     columns: Columns
     gaps: bool
+    unread: Counter[Any]
 
 
 def check_X(X: Any, name: str, columns: Columns | None = None, min_rows: int = 1) -> tuple[Array, Columns]:
@@ -46,10 +49,10 @@ def read_X(
     NaN, with `tables` it may be a DataFrame of mixed columns; so it may for columns that know what to do with them.
     """
     if isinstance(X, Coded) and columns is not None and X.table is columns.table:
-        return Read(X.X, columns, check_finite(X.X, "X", name, gaps=columns.intake is not None))
+        return Read(X.X, columns, check_finite(X.X, "X", name, gaps=columns.intake is not None), X.unread)
     check_table(X, name)
     X = unmasked(X, "X")
-    estimator = _estimator(name, columns)
+    estimator, unread = _estimator(name, columns), Counter[Any]()
     table = columns.table if columns is not None else Table.learnt(X) if tables and is_mixed(X) else None
     if table is not None:
         if not is_frame(X):
@@ -59,7 +62,7 @@ def read_X(
             )
         _check_sizes(X.shape, name, min_rows)
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
-        X = table(X)
+        _, X, unread = table.coded(X)
     elif is_foreign(X):
         X = _foreign(X, name, min_rows)
         validate_data(estimator, X, skip_check_array=True, reset=columns is None)
@@ -67,7 +70,7 @@ def read_X(
         X = _plain(X, estimator, min_rows, reset=columns is None)
     found = check_finite(X, "X", name, gaps=gaps if columns is None else columns.intake is not None)
     columns = columns or Columns(estimator.n_features_in_, getattr(estimator, "feature_names_in_", None), table)
-    return Read(X, columns, found)
+    return Read(X, columns, found, unread)
 
 
 @cache

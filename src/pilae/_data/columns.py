@@ -1,5 +1,6 @@
 """The columns of rows as users know them, and the columns of numbers that are made of them."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,8 @@ import numpy as np
 
 from .._arrays import Array
 from .._base.saveable import saveable
-from .._base.sentences import listed
-from .._base.warn import warn
 from .intake import Intake
+from .strange import Strange
 from .tables import Coded, Table, named_columns
 
 
@@ -72,20 +72,29 @@ class Columns:
 
     def coded_rows(self, frame: Any) -> Any:
         """Rows that will be asked about more than once, as numbers where they are a table of mixed columns."""
-        return frame if self.table is None else Coded(self.table, self.table(frame))
+        return frame if self.table is None else self.table.coded(frame)
 
-    def unknown(self, X: Array) -> dict[Any, int]:
-        """Columns with categories that `fit` did not see, and in how many of the rows, which are those of the array."""
-        found = {} if self.intake is None else self.intake.unknown(X)
+    def strange(self, X: Array, unread: Counter[Any], *, gaps: bool = True) -> Strange:
+        """What is strange about rows, which are those of the array; `unread` is what its making met."""
+        found = Strange(unread=unread, rows=int(X.shape[0]))
+        if self.intake is not None:
+            found.unknown.update(self._by_name(self.intake.unknown(X)))
+            found.gaps.update(self._by_name(self.intake.new_gaps(X) if gaps else {}))
+        found.gaps.subtract(unread)  # which are gaps in the array
+        found.gaps = +found.gaps
+        return found
+
+    def strange_in(self, rows: Any) -> Strange:
+        """The same of what `coded_rows` gives."""
+        if isinstance(rows, Coded):
+            return self.strange(rows.X, rows.unread)
+        return self.strange(rows.to_numpy(np.float64, na_value=np.nan), Counter())
+
+    def _by_name(self, found: dict[int, int]) -> dict[Any, int]:
+        """What was found in columns of the array, by the names of those that they are made of."""
         names = np.arange(self.count) if self.names is None else self.names
         sources = np.arange(self.count) if self.table is None else self.table.sources
         return {names[sources[column]]: rows for column, rows in found.items()}
-
-    def tell_unknown(self, X: Array) -> None:
-        """A warning where rows hold categories that `fit` did not see."""
-        found = self.unknown(X)
-        if found:
-            warn(unknown_categories(found))
 
     def check(self) -> None:
         """An error where the parts of what was read do not fit together."""
@@ -93,12 +102,3 @@ class Columns:
             self.table.check(self.count)
         if self.intake is not None:
             self.intake.check_shapes(self.coded)
-
-
-def unknown_categories(found: dict[Any, int]) -> str:
-    """What is to be said of them."""
-    names = [name.item() if isinstance(name, np.generic) else name for name in found]
-    return (
-        f"{sum(found.values()):,} values in {'column' if len(names) == 1 else 'columns'} {listed(names)} are "
-        "categories that fit did not see: they count as none."
-    )

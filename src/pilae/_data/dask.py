@@ -6,6 +6,7 @@ row hash, ever come to the client. Which rows those are does not depend on the p
 
 import copy
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import NUMPY, Array, Space, float_name, to_numpy
+from .._base.warn import StrangeRows
 from .frames import check_numbers
 from .labels import need_y, plain_labels
 from .rows import Add, Block, Choice, Make, Rows, Total
@@ -270,7 +272,9 @@ def _answer_like(model: Any, method: str, args: tuple) -> np.ndarray:
         import pandas as pd
 
         row = pd.DataFrame(row, columns=names)
-    return getattr(model, method)(row, *args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StrangeRows)  # it has no value
+        return getattr(model, method)(row, *args)
 
 
 def _snapshot(model: Any) -> Any:

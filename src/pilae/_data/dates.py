@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .._base.saveable import saveable
+from .._base.sentences import shortened
+from .._base.warn import warn
 from .frames import Column, Kind, dates, factorized
 
 ISO = "ISO8601"
@@ -22,6 +24,9 @@ DATE_FORMATS = (
     *("%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%H:%M", "%H:%M:%S"),
 )
 """How dates are written, in the order in which they are tried: months before days where both could be meant."""
+
+ORDERS = {"%m/": "month", "%m-": "month", "%d/": "day", "%d-": "day"}
+"""How formats begin that people read in two ways, and what comes first."""
 
 DATE_LIKE = re.compile(r"(?=.*\d).{1,14}[-/.:, ].{1,25}")
 """What may be a date, before it is tried: a year alone is a number."""
@@ -67,7 +72,8 @@ class DateColumn:
 
     @property
     def words(self) -> str:
-        return f"dates: {', '.join(self.parts)}"
+        first = ORDERS.get((self.written or "")[:3])
+        return f"dates{'' if first is None else f', {first} first'}: {', '.join(self.parts)}"
 
     def times(self, column: Column, kind: Kind) -> np.ndarray:
         if kind == "dates":
@@ -93,6 +99,20 @@ def date_format(values: list[str]) -> str | None:
         if not np.isnat(parsed_dates(few, written)).any() and not np.isnat(parsed_dates(rest, written)).any():
             return written
     return None
+
+
+def check_order(name: Any, values: list[str], written: str) -> None:
+    """A warning where other dates would be meant if these began with the day, and nothing says that they do not."""
+    if ORDERS.get(written[:3]) != "month":
+        return
+    other = parsed_dates(values, f"%d{written[2:].replace('%d', '%m', 1)}")
+    differ = np.flatnonzero(other != parsed_dates(values, written))
+    if differ.size and not np.isnat(other).any():
+        example = shortened(values[differ[0]])
+        warn(
+            f"Dates in column {shortened(name)} are read with the month first, but the day could be meant in each "
+            f"({example}): write them as 2020-01-31 to be sure."
+        )
 
 
 def parsed_dates(values: list[str], written: str) -> np.ndarray:

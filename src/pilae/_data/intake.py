@@ -27,11 +27,13 @@ class Intake:
     fill: np.ndarray
     flagged: np.ndarray
     categories: tuple[Categories, ...] = ()
+    whole: np.ndarray | None = None
+    """Which columns had no gap in any row; None in files of earlier versions, which do not say."""
 
     @classmethod
     def without_gaps(cls, means: np.ndarray) -> Self:
         """Of columns without gaps and categories; rows that come later may have gaps."""
-        return cls(means, np.empty(0, np.int64))
+        return cls(means, np.empty(0, np.int64), whole=np.ones(len(means), bool))
 
     @property
     def numeric(self) -> np.ndarray:
@@ -59,6 +61,10 @@ class Intake:
         check_shape(self.flagged, len(self.flagged))
         if self.flagged.dtype.kind not in "iu" or not np.isfinite(self.fill).all():
             raise TypeError("gaps are filled with numbers, and flagged by the number of their column")
+        if self.whole is not None:
+            check_shape(self.whole, columns)
+            if self.whole.dtype != bool:
+                raise TypeError("a column had gaps or had none")
         for each in self.categories:
             each.check_shapes()
         used = [*self.flagged.tolist(), *(each.column for each in self.categories)]
@@ -86,6 +92,17 @@ class Intake:
         found = {each.column: each.unknown(_host(X, each.column)) for each in self.categories}
         return {column: rows for column, rows in found.items() if rows}
 
+    def new_gaps(self, X: Array) -> dict[int, int]:
+        """Columns that have gaps and had none, and in how many rows."""
+        if self.whole is None:
+            return {}
+        if hasattr(X, "toarray"):
+            rows = np.bincount(X.indices[np.isnan(X.data)], minlength=len(self.fill))
+        else:
+            xp = space_of(X).xp
+            rows = to_numpy(xp.sum(xp.astype(xp.isnan(X), xp.int64), axis=0))
+        return {column: int(rows[column]) for column in np.flatnonzero((rows > 0) & self.whole).tolist()}
+
 
 def _host(X: Array, column: int) -> np.ndarray:
     values = X[:, [column]].toarray()[:, 0] if hasattr(X, "toarray") else to_numpy(X[:, column])
@@ -108,4 +125,4 @@ class IntakeSums:
 
     def found(self) -> Intake:
         fill, flagged = self.gaps.found()
-        return Intake(fill, flagged, self.categories.found())
+        return Intake(fill, flagged, self.categories.found(), self.gaps.rows == 0)

@@ -10,6 +10,7 @@ from .._arrays import NUMPY, Array, Space, space_for
 from .._arrays.threads import sharing
 from .._base.progress import Progress
 from .._base.sentences import listed
+from .._base.warn import StrangeRows, warn
 from .check import check_same_space, read_X
 from .columns import Columns
 from .dask import dask_rows, dask_table, is_dask, lazily
@@ -196,10 +197,12 @@ def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method
         look = Look(X.count())
         stream = Stream(X, place.space, look=look, name=running.name, gauge=place.gauge, **settings)
         return _taken_in(stream, columns)
-    X, _, gaps = read_X(X, running.name, columns)
+    X, _, gaps, unread = read_X(X, running.name, columns)
     if running.device is None:
         check_same_space(running.name, method, X, place.space)
-    columns.tell_unknown(X)
+    strange = columns.strange(X, unread, gaps=gaps).sentences()
+    if strange:
+        warn(" ".join(strange), StrangeRows)
     intake = None if columns.are_plain and not gaps else columns.intake
     return Rows(X, place.space, block_rows=running.block_rows, dtype=place.dtype, gauge=place.gauge, intake=intake)
 

@@ -7,6 +7,7 @@ fills. Estimators that are given a DataFrame and the command line come through h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -16,7 +17,7 @@ import numpy as np
 from .._base.saveable import saveable
 from .._base.sentences import listed
 from .categories import FEWEST_ROWS, MOST_CATEGORIES, MOST_VALUES, too_many
-from .dates import DateColumn, date_format
+from .dates import DateColumn, check_order, date_format
 from .frames import Column, Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers, stacked
 from .text import TextColumn
 
@@ -148,6 +149,10 @@ class CategoryColumn:
             raise ValueError("a category is there twice")
 
 
+READ_FROM_WORDS = (NumberColumn, DateColumn)
+"""Columns of numbers that words may stand for."""
+
+
 def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:
     """What a column of the training rows is."""
     if kind == "objects":
@@ -167,6 +172,7 @@ def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:
     if kind == "text":
         written = date_format(values)
         if written is not None:
+            check_order(name, values, written)
             learnt = DateColumn(name, written, [])
             return DateColumn.learnt(name, written, learnt.times(column, kind))
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
@@ -242,6 +248,15 @@ class Table:
         each = enumerate(zip(self.columns, kinds_of(frame), strict=True))
         return np.concatenate([_numbers_of(column, column_at(frame, j), kind) for j, (column, kind) in each], axis=1)
 
+    def coded(self, frame: Frame) -> Coded:
+        """Rows to be asked about, and the words in them that are no such date or truth value as in `fit`."""
+        X, unread = self(frame), Counter[Any]()
+        for j, (column, kind) in enumerate(zip(self.columns, kinds_of(frame), strict=True)):
+            if kind in ("text", "categories") and isinstance(column, READ_FROM_WORDS):
+                there = factorized(column_at(frame, j))[0] >= 0
+                unread[column.name] = int((there & np.isnan(X[:, np.searchsorted(self.sources, j)])).sum())
+        return Coded(self, X, +unread)
+
     def like(self) -> Frame:
         """A row without a value, for those who want to know what is said of one."""
         import pandas
@@ -280,6 +295,8 @@ class Coded(NamedTuple):
 
     table: Table
     X: np.ndarray
+    unread: Counter[Any]
+    """In how many rows a column holds words that cannot be read, by its name."""
 
 
 def _numbers_of(learnt: TableColumn, column: Column, kind: Kind) -> np.ndarray:

@@ -269,7 +269,7 @@ default="auto"
     ) -> FittedModel:
         running = self._running()
         tables = self.categorical_features is not None
-        X, columns, gaps = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
+        X, columns, gaps, _ = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_labels(y, X.shape[0], w, running.name, announced)
         if targets.multilabel and spec.head.kind == "softmax":

@@ -174,7 +174,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
             if categorical:
                 stream.learn_intake(categorical)
             return self._fitted_to(spec, stream, columns, targets, None, routed)
-        X, columns, gaps = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
+        X, columns, gaps, _ = read_X(X, running.name, min_rows=2, gaps=True, tables=tables)
         categorical = columns.categorical(self.categorical_features)
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)

@@ -5,6 +5,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from .._base.warn import StrangeRows
 from .arguments import parsed, run
 
 
@@ -14,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]
-            warnings.filterwarnings("ignore", message=".*categories that fit did not see")  # `predict` counts them
+            warnings.simplefilter("ignore", StrangeRows)  # `predict` and `evaluate` count them
             run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn import metrics
 from sklearn.base import BaseEstimator
 
+from .._data.strange import Strange
 from .._tables.files import Part
 
 SCORES = {"classification": "accuracy", "regression": "R2"}
@@ -28,12 +29,14 @@ def _score(task: str, y: np.ndarray, predicted: np.ndarray) -> float | None:
     return float(metrics.r2_score(y, predicted)) if len(y) > 1 else None
 
 
-def measured(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, Any]:
-    """How many rows there are, the score on them, and other measures by name; None where one has no meaning."""
+def measured(model: BaseEstimator, task: str, parts: Iterable[Part], strange: Strange) -> dict[str, Any]:
+    """How many rows there are, the score on them, and other measures by name; None where one has no meaning. What is
+    strange about the rows is added up."""
     classes = task == "classification"
     answers = []
     for part in parts:
         X = model.fitted_.columns.coded_rows(part.X)
+        strange.add(model.fitted_.columns.strange_in(X))
         answers.append((part.y, model.predict(X), model.predict_proba(X) if classes else part.y))
     if not answers:
         return {"rows": 0, "score": None, "measures": {}}

@@ -1,7 +1,6 @@
 """What is done with a model that was saved: `pilae predict`, `evaluate`, `export` and `info`."""
 
 from argparse import Namespace
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import save
-from .._data.columns import unknown_categories
+from .._data.strange import Strange
 from .._tables.files import Counted, parts_of
 from .._tables.frames import Column, Frame, is_whole
 from .files import bytes_to, check_output, loaded, names_of, opened, remark, tell, text_to
@@ -25,22 +24,20 @@ def predict(options: Namespace) -> None:
     import pandas as pd
 
     rows, far, ids = 0, 0, names_of(options.id)
-    asked, unseen = model.fitted_.columns, Counter[str]()
+    asked, strange = model.fitted_.columns, Strange()
     table = opened(options, known=columns)
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
             beside = _ids(piece, ids, columns.target, table.name)
             X = asked.coded_rows(columns.transform(piece))
-            unseen.update(asked.unknown(X.X) if asked.table is not None else {})
+            strange.add(asked.strange_in(X))
             predictions, away = _predictions(model, columns.target, X, options), _far(model, X, len(piece))
             predictions |= {"far": away} if options.far else {}
             pd.DataFrame(beside | predictions).to_csv(file, index=False, header=not rows)
             rows, far = rows + len(piece), far + int(away.sum())
         if not rows:
             raise ValueError(f"{table.name} has no rows.")
-    remark(table.remarks)
-    if unseen:
-        remark([unknown_categories(unseen)])
+    remark([*table.remarks, *strange.sentences()])
     if far:
         which = "the last column says which" if options.far else "--far says which"
         remark([f"{far:,} of {rows:,} rows lie far outside what the model was fitted on: {which}."])
@@ -100,12 +97,12 @@ def evaluate(options: Namespace) -> None:
     """The score on a table with targets."""
     from .measures import SCORES, measured  # scikit-learn's measures take a while, and `predict` needs none
 
-    (model, columns), counted = loaded(options.model), Counted()
+    (model, columns), counted, strange = loaded(options.model), Counted(), Strange()
     table = opened(options, target=columns.target, known=columns)
-    result = measured(model, columns.task, parts_of(table, columns, 0.0, "all", counted))
+    result = measured(model, columns.task, parts_of(table, columns, 0.0, "all", counted), strange)
     if not result["rows"]:
         raise ValueError(f"{table.name} has no row with a target.")
-    remark(table.remarks)
+    remark([*table.remarks, *strange.sentences()])
     name = SCORES[columns.task]
     line = f"{name} {number(result['score'])} on {result['rows']:,} rows"
     if counted.without_target:
