@@ -430,6 +430,32 @@ def test_a_word_in_a_column_of_numbers_is_a_gap_and_said(tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize("written", ["{:,.2f}", "${:,.2f}", "{:,.1f} EUR"])
+def test_targets_and_columns_that_are_written_out_are_numbers(tmp_path, capsys, written):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(100, 9000, 300)
+    y = 3 * x + rng.normal(0, 10, 300)
+    plain = pd.DataFrame({"x": x.round(2), "y": y.round(2)})
+    frame = pd.DataFrame({"x": [f"{v:.2f}%" for v in x], "y": [written.format(v) for v in y]})
+    frame.loc[5, "y"] = "NA"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = fitted(tmp_path / "t.csv", capsys, "--fast")
+    assert found["task"] == "regression"
+    assert found["held_out"] > 0.99
+    assert found["rows_without_target"] == 1
+    assert found["remarks"] == []
+    assert run("evaluate", tmp_path / "t.pilae", tmp_path / "t.csv", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["score"] > 0.99
+    predicted = pilae.load(tmp_path / "t.pilae").predict(frame)
+    np.testing.assert_allclose(predicted, plain["y"], rtol=0.1, atol=100)
+    frame.loc[9, "y"] = "many"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert run("evaluate", tmp_path / "t.pilae", tmp_path / "t.csv") == 1
+    assert "row 10 has 'many'" in capsys.readouterr().err
+    assert run("fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.pilae", "--quiet") == 1
+    assert "too many to be classes, and" in capsys.readouterr().err
+
+
 def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
     path = wrote(tmp_path / "t.csv", table(separator=", "))
     assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2

@@ -16,6 +16,7 @@ from pilae._data import tables, text
 from pilae._data.dates import DateColumn, date_format
 from pilae._data.tables import CategoryColumn, EmptyColumn, NumberColumn, Table, learnt_column
 from pilae._data.text import TextColumn
+from pilae._data.written import NumberFormat, WrittenColumn
 from pilae._tables.file_columns import FileColumns
 
 
@@ -167,6 +168,64 @@ def test_dates_that_could_begin_with_the_day_are_said():
     for written in ("%d/%m/%Y", "%d.%m.%Y", "%Y-%m-%d"):  # no warning, which would be an error here
         PILAERegressor(**ridge).fit(pd.DataFrame({"d": certain.dt.strftime(written)}), np.arange(13.0))
     PILAERegressor(**ridge).fit(pd.DataFrame({"d": ["01/01/2020", "02/02/2020"] * 6}), y)
+
+
+WRITTEN = {
+    "1,234.5 €": [f"{1000 + 7.5 * k:,.1f} €" for k in range(40)],
+    "12.5%": [f"{k / 2:.1f}%" for k in range(40)],
+    "$1,234": [f"${950 + 7 * k:,d}" for k in range(40)],
+    "-EUR 3,5": [f"EUR {k / 2 - 9.5:.1f}".replace(".", ",") for k in range(40)],
+    "1.234,5": [f"{950 + 7.5 * k:,.1f}".translate(str.maketrans(",.", ".,")) for k in range(40)],
+    "1 234,5 kg": [f"{950 + 7.5 * k:,.1f} kg".translate(str.maketrans(",.", "\u00a0,")) for k in range(40)],
+    "1e-05": [f"{2.0**-k!r}" for k in range(40)],
+}
+STEPS = dict(zip(WRITTEN, [7.5, 0.5, 7, 0.5, 7.5, 7.5, None], strict=True))
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.filterwarnings("ignore:Commas in column 'c'")
+def test_numbers_that_are_written_out(written):
+    kind = learnt(words(*WRITTEN[written]))
+    assert isinstance(kind, WrittenColumn)
+    values = numbers(kind, *WRITTEN[written], None)[:, 0]
+    assert np.isnan(values[-1])
+    expected = 2.0 ** -np.arange(40) if STEPS[written] is None else values[0] + STEPS[written] * np.arange(40)
+    np.testing.assert_allclose(values[:-1], expected, rtol=1e-12)
+    as_numbers = Table([kind])(pd.DataFrame({"c": values[:-1]}))
+    np.testing.assert_array_equal(as_numbers[:, 0], values[:-1])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"{k}" for k in range(40)],  # whole numbers that somebody made words of
+        [f"{k:05d}" for k in range(40)] + ["unknown"],  # keys
+        [f"ABC{k}" for k in range(40)],
+        [f"{k}%" for k in range(20)] + [f"{k} kg" for k in range(20)],
+        ["1.5%", "2.5%", "3.5%"] * 10,
+        [f"1.{k}.7" for k in range(40)],
+        [f"{k},{k:02d}" for k in range(20)] + [f"{k}.5" for k in range(20)],
+    ],
+)
+def test_what_are_no_numbers(values):
+    assert not isinstance(learnt(words(*values)), (NumberColumn, WrittenColumn))
+
+
+def test_few_words_among_numbers_are_gaps_and_said():
+    cells = [f"{k}" for k in range(95)]
+    with pytest.warns(
+        UserWarning, match="Column 'c' holds numbers, and 'unknown' in 5 of 100 rows: these are taken as"
+    ):
+        kind = learnt(words(*cells, *["unknown"] * 5))
+    np.testing.assert_array_equal(numbers(kind, "7", "unknown", "what")[:, 0], [7, np.nan, np.nan])
+    frame = pd.DataFrame({"c": words("7", "unknown", "what", None)})
+    assert Table([kind]).coded(frame).unread == {"c": 1}
+    with pytest.warns(
+        UserWarning, match="holds numbers in 190 of 200 rows, but words such as 'a' in the others: it is"
+    ):
+        assert not isinstance(learnt(words(*cells, *cells, *"abcdeabcde")), WrittenColumn)
+    with pytest.warns(UserWarning, match=r"Commas in column 'c' are taken to stand between thousands \('1,000'\)"):
+        learnt(words(*(f"{k},{k % 10:03d}" for k in range(1, 40)), "1,000"))
 
 
 def test_words_that_are_no_dates_are_gaps_and_counted(mixed):
@@ -342,6 +401,8 @@ def test_sources_of_tables_where_numbers_are_wanted(mixed):
         CategoryColumn("c", "text", np.array(["a", "a"], dtype=object)),
         CategoryColumn("c", "text", np.array(["a", 3], dtype=object)),
         DateColumn("c", "%Q", ["days"]),
+        WrittenColumn("c", NumberFormat("", "%", "x", "."), []),
+        WrittenColumn("c", NumberFormat("", "%", ",", "."), [3]),
         DateColumn("c", None, ["days", "moon"]),
         TextColumn("c", np.zeros(3, np.int32), np.zeros(3), np.zeros((2, 4), np.float32)),
     ],
@@ -354,7 +415,14 @@ def test_forged_tables_are_refused(column):
 
 @pytest.mark.parametrize(
     "change",
-    [{"columns": ["x", 3]}, {"numeric": ["size"]}, {"gap_words": {"town": ["?"]}}, {"task": "any"}, {"missing": [0.5]}],
+    [
+        {"columns": ["x", 3]},
+        {"numeric": ["size"]},
+        {"gap_words": {"town": ["?"]}},
+        {"task": "any"},
+        {"target_format": 3},
+        {"missing": [0.5]},
+    ],
 )
 def test_forged_columns_of_files_are_refused(mixed, change):
     columns = FileColumns.found(mixed, "y", None, None, 300)

@@ -20,6 +20,7 @@ from .categories import FEWEST_ROWS, MOST_CATEGORIES, MOST_VALUES, too_many
 from .dates import DateColumn, check_order, date_format
 from .frames import Column, Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers, stacked
 from .text import TextColumn
+from .written import WrittenColumn, written_column
 
 AS_NUMBERS = ("numbers", "truth values", "objects")
 """Kinds of columns that are read as an array is; of objects some are numbers, and others an error."""
@@ -149,7 +150,7 @@ class CategoryColumn:
             raise ValueError("a category is there twice")
 
 
-READ_FROM_WORDS = (NumberColumn, DateColumn)
+READ_FROM_WORDS = (NumberColumn, DateColumn, WrittenColumn)
 """Columns of numbers that words may stand for."""
 
 
@@ -176,6 +177,9 @@ def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:
             learnt = DateColumn(name, written, [])
             return DateColumn.learnt(name, written, learnt.times(column, kind))
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
+        numbers_written = written_column(name, values, counts)
+        if numbers_written is not None:
+            return numbers_written
         if _is_free(counts):
             return TextColumn.learnt(name, values, counts)
     return CategoryColumn.learnt(name, kind, values)
@@ -253,7 +257,9 @@ class Table:
         X, unread = self(frame), Counter[Any]()
         for j, (column, kind) in enumerate(zip(self.columns, kinds_of(frame), strict=True)):
             if kind in ("text", "categories") and isinstance(column, READ_FROM_WORDS):
-                there = factorized(column_at(frame, j))[0] >= 0
+                codes, values = factorized(column_at(frame, j))
+                nothing = column.nothing if isinstance(column, WrittenColumn) else []
+                there = np.array([*(value not in nothing for value in values), False])[codes]
                 unread[column.name] = int((there & np.isnan(X[:, np.searchsorted(self.sources, j)])).sum())
         return Coded(self, X, +unread)
 
@@ -268,7 +274,7 @@ class Table:
         if len(self.columns) != count:
             raise ValueError("a table of other columns")
         for column in self.columns:
-            if not isinstance(column, (NumberColumn, EmptyColumn, CategoryColumn, DateColumn, TextColumn)):
+            if not isinstance(column, COLUMNS):
                 raise TypeError("columns are not what they are called")
             column.check()
 
@@ -288,6 +294,9 @@ def first_rows(frames: Iterator[Frame]) -> Frame:
 def more_categories(met: Met, other: Met) -> Met:
     """Those of two tables, no more than are enough to say that there are too many."""
     return {j: values if len(values) > MOST_VALUES else values | other[j] for j, values in met.items()}
+
+
+COLUMNS = (NumberColumn, EmptyColumn, CategoryColumn, DateColumn, TextColumn, WrittenColumn)
 
 
 class Coded(NamedTuple):

@@ -15,11 +15,12 @@ import numpy as np
 from .._base.extras import extra
 from .._base.sentences import shortened
 from .._data.tables import SAMPLE_ROWS
+from .._data.written import NumberFormat
 from .cells import BLANKS, Cells
 from .errors import Decompressed, TableError, reason
 from .file_columns import FileColumns
 from .frames import Frame
-from .words import MISSING, UNKNOWN, Parsed, cleaned, holds_numbers, parsed
+from .words import MISSING, UNKNOWN, Parsed, all_of_one_format, cleaned, holds_numbers, of_format, parsed
 
 BLOCK_BYTES = 2**24
 """Read at once; a line must fit into it."""
@@ -55,6 +56,8 @@ class Columns(NamedTuple):
 
     numeric: set[str]
     gap_words: dict[str, list[str]]
+    target: NumberFormat | None = None
+    """How the numbers of the target are written, where it is not as numbers are mostly."""
 
 
 class Delimited:
@@ -123,7 +126,7 @@ class Delimited:
         """As they are known, else found from the first rows."""
         if self.known is not None:
             numeric = {*self.known.numeric, *([] if self.known.is_text_target else [self.known.target])}
-            return Columns(numeric, self.known.gap_words)
+            return Columns(numeric, self.known.gap_words, self.known.target_format)
         sample, count, ended = [], 0, True
         for batch in self._batches():
             sample.append(batch.slice(0, SAMPLE_ROWS - count))
@@ -136,7 +139,13 @@ class Delimited:
         table = self._arrow.Table.from_batches(sample).combine_chunks()
         found = Columns(set(), {})
         for name in table.column_names:
-            self._look_at(name, cleaned(table[name].combine_chunks(), self._gaps(name)), found)
+            words = cleaned(table[name].combine_chunks(), self._gaps(name))
+            if name == self.target and self.task != "classification" and parsed(words, self.dialect.decimal).odd.size:
+                found = found._replace(target=all_of_one_format(words.unique().drop_null().to_pylist()))
+            if name == self.target and found.target is not None:
+                found.numeric.add(name)
+            else:
+                self._look_at(name, words, found)
         return found
 
     def _gaps(self, name: str) -> list[str]:
@@ -192,7 +201,8 @@ class Delimited:
 
     def _numbers(self, name: str, cells: Any, columns: Columns, start: int) -> np.ndarray:
         words = cleaned(cells, self._gaps(name) + columns.gap_words.get(name, []))
-        numbers, odd = parsed(words, self.dialect.decimal)
+        form = columns.target if name == self.target else None
+        numbers, odd = parsed(words, self.dialect.decimal) if form is None else of_format(words, form)
         if len(odd):
             raise TableError(
                 f"Column {shortened(name)} of {self.name} holds numbers, but row {start + odd[0] + 1} has "

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from .._base.saveable import saveable
 from .._base.sentences import listed, shortened
 from .._data.tables import SAMPLE_ROWS
+from .._data.written import NumberFormat
 from .errors import check_names, reason
 from .frames import Column, Frame, is_numeric, is_whole, task_of
 from .words import with_gaps
@@ -35,6 +36,8 @@ class FileColumns(TransformerMixin, BaseEstimator):
     """Columns of numbers."""
     gap_words: dict[str, list[str]] = field(default_factory=dict)
     """Words that are gaps in a column of numbers."""
+    target_format: NumberFormat | None = None
+    """How the numbers of the target are written, where it is not as numbers are mostly."""
 
     @classmethod
     def found(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
@@ -65,6 +68,10 @@ class FileColumns(TransformerMixin, BaseEstimator):
             _is_list_of(words, str) for words in self.gap_words.values()
         ):
             raise TypeError("words that are gaps are text")
+        if self.target_format is not None:
+            if not isinstance(self.target_format, NumberFormat):
+                raise TypeError("no way to write numbers")
+            self.target_format.check()
         if not {*self.numeric} <= {*self.columns} or not {*self.gap_words} <= {*self.numeric}:
             raise ValueError("columns that are not there")
 
@@ -149,8 +156,13 @@ def _checked_task(target: Column, task: str | None) -> str:
         raise ValueError(f"The target {target.name!r} holds {target.iloc[0]!r}, and --task regression needs numbers.")
     task, different = task or task_of(target), target.nunique()
     if task == "classification" and different > 20 and different > len(target) / 2:
+        import pandas
+
+        numbers = pandas.to_numeric(target, errors="coerce")
+        odd = target[numbers.isna()]
+        why = f", and {shortened(str(odd.iloc[0]))} in row {odd.index[0] + 1:,} is no number" if len(odd) else ""
         raise ValueError(
             f"The target {target.name!r} has {different} different values in {len(target)} rows, too many to be "
-            "classes: choose a column of classes or of numbers."
+            f"classes{why}: choose a column of classes or of numbers, all written in one way."
         )
     return task

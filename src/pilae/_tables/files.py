@@ -11,6 +11,7 @@ import numpy as np
 from .._base.extras import extra
 from .._data.keys import mix
 from .._data.tables import SAMPLE_ROWS
+from .._data.written import NumberFormat
 from .arff import read_arff
 from .delimited import Delimited, Format
 from .errors import TableError
@@ -90,6 +91,11 @@ class TableFile:
     def gap_words(self) -> dict[str, list[str]]:
         """Words that were taken as gaps in columns of numbers."""
         return self._csv.columns.gap_words if self.kind == "csv" else {}
+
+    @property
+    def target_format(self) -> NumberFormat | None:
+        """How the numbers of the target are written, where it is not as numbers are mostly."""
+        return self._csv.columns.target if self.kind == "csv" else None
 
     @property
     def remarks(self) -> list[str]:

@@ -4,6 +4,7 @@ import re
 
 from .._base.sentences import listed, shortened
 from .._data.dates import date_format
+from .._data.written import number_format
 from .file_columns import FileColumns
 from .frames import Column, Frame, is_numeric, is_whole
 
@@ -54,9 +55,8 @@ def is_id(column: Column) -> bool:
     if column.dtype.kind in "Mmb":
         return False
     words = values.astype(str)
-    return (
-        not words.str.contains(r"\s").any() and words.str.contains(r"\d").all() and date_format(words.tolist()) is None
-    )
+    named = not words.str.contains(r"\s").any() and words.str.contains(r"\d").all()
+    return named and date_format(words.tolist()) is None and number_format(words.tolist()) is None
 
 
 def _columns(names: list[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._data.frames import Column, factorized
+from .._data.written import NumberFormat, number_format
 
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"]
 MISSING += ["N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
@@ -71,6 +72,22 @@ def parsed(words: Words, decimal: str) -> Parsed:
         elif word is not None:
             odd.append(row)
     return Parsed(numbers, np.array(odd, dtype=np.int64))
+
+
+def all_of_one_format(words: list[str]) -> NumberFormat | None:
+    """How different words are written if all are numbers."""
+    form = number_format(words)
+    return None if form is None or np.isnan([form.read(word) for word in words]).any() else form
+
+
+def of_format(words: Words, form: NumberFormat) -> Parsed:
+    """Words that are numbers of a format."""
+    codes = words.dictionary_encode()
+    places = codes.indices.to_numpy(zero_copy_only=False)
+    there = ~np.isnan(places.astype(np.float64))
+    read = np.array([*map(form.read, codes.dictionary.to_pylist()), np.nan])
+    numbers = read[np.where(there, places, -1).astype(np.int64)]
+    return Parsed(numbers, np.flatnonzero(there & np.isnan(numbers)))
 
 
 def holds_numbers(found: Parsed) -> bool:

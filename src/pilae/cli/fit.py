@@ -106,6 +106,7 @@ def _file_columns(table: TableFile, options: Namespace) -> tuple[FileColumns, li
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows are not looked at
     columns = FileColumns.found(sample, options.target, options.task, _columns(sample, options), rows)
     columns.gap_words = {name: words for name, words in table.gap_words.items() if name in set(columns.numeric)}
+    columns.target_format = table.target_format
     return columns, [*table.remarks, *remarks(columns, sample)]
 
 

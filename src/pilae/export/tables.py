@@ -12,6 +12,7 @@ import numpy as np
 from .._data.columns import Columns
 from .._data.dates import DateColumn
 from .._data.tables import TRUTH, CategoryColumn, EmptyColumn, NumberColumn, Table, TableColumn
+from .._data.written import WrittenColumn
 from .graph import FLOAT32, INT64, STRING, Graph
 
 RESULTS = ("label", "probabilities", "prediction", "features")
@@ -54,6 +55,8 @@ def _free(name: str) -> str:
 def _dtype(column: TableColumn) -> int:
     if isinstance(column, NumberColumn):
         return STRING if column.kind == "truth values" else FLOAT32
+    if isinstance(column, WrittenColumn):
+        return FLOAT32
     if isinstance(column, DateColumn):
         return INT64
     if isinstance(column, CategoryColumn):
