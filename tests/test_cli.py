@@ -456,6 +456,42 @@ def test_targets_and_columns_that_are_written_out_are_numbers(tmp_path, capsys, 
     assert "too many to be classes, and" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("value", ["1.5", "7", "a"])
+def test_a_target_of_one_value_is_refused(tmp_path, capsys, value):
+    path = wrote(tmp_path / "t.csv", "x,y\n" + "".join(f"{k},{value}\n" for k in range(40)))
+    assert run("fit", path, "--target", "y", "--quiet", "-o", tmp_path / "m.pilae") == 1
+    assert f"The target 'y' is {value} in every row: there is nothing to learn from it." in capsys.readouterr().err
+
+
+def test_a_model_no_better_than_guessing_is_said(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=400), "y": rng.normal(size=400), "rating": rng.integers(1, 11, 400)})
+    frame["good"] = 2 * frame["x"] + 0.1 * rng.normal(size=400)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = {
+        target: fitted(tmp_path / "t.csv", capsys, "--columns", "x", target=target)["remarks"]
+        for target in ("y", "rating", "good")
+    }
+    assert said["y"] == [
+        "The model is not surely better than guessing the mean (R2 0.0000) by leave-one-out and on the held-out rows."
+    ]
+    assert said["rating"][-1].startswith(
+        "The model is not surely better than guessing the most frequent class (accuracy 0.1"
+    )
+    assert said["good"] == []
+
+
+def test_a_linear_model_is_one(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    pd.DataFrame({"x": x, "y": 2 * x}).to_csv(tmp_path / "t.csv", index=False)
+    assert fitted(tmp_path / "t.csv", capsys, "--linear")["held_out"] > 0.9999
+    model = pilae.load(tmp_path / "t.pilae")["model"]
+    assert (model.depth, model.head) == (0, "ridge")
+    assert run("fit", tmp_path / "t.csv", "--target", "y", "--linear", "--fast", "-o", tmp_path / "m.pilae") == 1
+    assert "--linear is none: choose one" in capsys.readouterr().err
+
+
 def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
     path = wrote(tmp_path / "t.csv", table(separator=", "))
     assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2
@@ -542,7 +578,7 @@ def test_standard_output_takes_models_reports_and_networks(folder, prices, capfd
         (["fit", "{inf}", "--target", "y", "-o", "{d}/m.pilae"], "Column 'a' holds infinity"),
         (["fit", "{dates}", "--target", "day", "-o", "{d}/m.pilae"], "too many to be classes"),
         (["fit", "{empty}", "--target", "y", "-o", "{d}/m.pilae"], "is empty"),
-        (["fit", "{one}", "--target", "y", "-o", "{d}/m.pilae"], r"one class only\s+\('yes'\)"),
+        (["fit", "{one}", "--target", "y", "-o", "{d}/m.pilae"], "The target 'y' is yes in every row"),
         (["fit", "{late}", "--target", "y", "-o", "{d}/m.pilae"], "Column 'a' .* row 110001 has 'oops'"),
         (["fit", "{odd}", "--target", "y", "-o", "{d}/m.pilae"], "also holds 0.5: fit with --task regression"),
         (["fit", "{nested}", "--target", "y", "-o", "{d}/m.pilae"], "cannot be read as ARFF"),

@@ -224,7 +224,7 @@ def test_few_words_among_numbers_are_gaps_and_said():
         UserWarning, match="holds numbers in 190 of 200 rows, but words such as 'a' in the others: it is"
     ):
         assert not isinstance(learnt(words(*cells, *cells, *"abcdeabcde")), WrittenColumn)
-    with pytest.warns(UserWarning, match=r"Commas in column 'c' are taken to stand between thousands \('1,000'\)"):
+    with pytest.warns(UserWarning, match=r"Commas in column 'c' are taken to stand between thousands \('1,001'\)"):
         learnt(words(*(f"{k},{k % 10:03d}" for k in range(1, 40)), "1,000"))
 
 

@@ -200,6 +200,14 @@ def test_predict_with_other_columns():
         StackedPILAE(width=[3]).fit(X).inverse_transform(X)
 
 
+def test_targets_of_one_value_are_said():
+    with pytest.warns(
+        UserWarning, match=r"y is 1\.5 in every row: there is nothing to learn, and no score says anything"
+    ):
+        model = PILAERegressor(depth=0, head="ridge").fit(X, np.full(60, 1.5))
+    np.testing.assert_allclose(model.predict(X), 1.5)
+
+
 def test_constant_columns_are_fine():
     constant = np.c_[X, np.ones(60), np.zeros(60)]
     assert PILAEClassifier().fit(constant, Y).score(constant, Y) > 0.8

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._base.sentences import listed
+from .._base.sentences import as_written, listed
 
 Frame = Any
 """A DataFrame of pandas or of polars."""
@@ -197,13 +197,8 @@ def factorized(column: Column) -> tuple[np.ndarray, list[str]]:
 
         codes, found = pandas.factorize(column, use_na_sentinel=True)
         values = found.tolist()
-    names = [_name_of(value).strip() for value in values]
+    names = [as_written(value).strip() for value in values]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(filter(None, names)))}
     if len(numbers) < len(names):
         codes = np.array([*(numbers.get(name, -1) for name in names), -1])[codes]
     return codes, [*numbers]
-
-
-def _name_of(value: Any) -> str:
-    """A category as files hold it; a number that is whole like one, as a column with gaps makes floats of it."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

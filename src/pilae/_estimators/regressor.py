@@ -12,6 +12,7 @@ from .._base.budget import active_budget
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
+from .._base.warn import warn
 from .._data.check import read_X, tamed_weight
 from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
@@ -179,8 +180,12 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         w, exponent = tamed_weight(sample_weight, X.shape[0])
         targets, encoding = read_numbers(y, X.shape[0], self.dtype or float_name(X), running.name)
         row_weights = None
+        assert encoding.targets is not None
+        if (encoding.targets == encoding.targets[0]).all():
+            warn(
+                f"y is {encoding.targets[0, 0]:g} in every row: there is nothing to learn, and no score says anything."
+            )
         if self.loss == "robust":
-            assert encoding.targets is not None
             row_weights = self._robust_weights(X, encoding.targets, w, {**fit_params, "groups": groups}, categorical)
             w = row_weights if w is None else w * row_weights
         rows = running.rows(X, encoding, w, unit_of(w), categorical, gaps=gaps)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._base.saveable import saveable
-from .._base.sentences import listed, shortened
+from .._base.sentences import as_written, listed, shortened
 from .._data.tables import SAMPLE_ROWS
 from .._data.written import NumberFormat
 from .errors import check_names, reason
@@ -47,6 +47,9 @@ class FileColumns(TransformerMixin, BaseEstimator):
         sample = sample[sample[target].notna()]
         if not len(sample):
             raise ValueError(f"No row has a target in column {target!r}, those held out aside.")
+        if rows is not None and len(sample) > 1 and sample[target].nunique() == 1:
+            value = as_written(sample[target].iloc[0])
+            raise ValueError(f"The target {target!r} is {value} in every row: there is nothing to learn from it.")
         task = _checked_task(sample[target], task)
         exact = (rows or SAMPLE_ROWS + 1) * len(names) <= EXACT_NUMBERS
         whole = task == "classification" and is_whole(sample[target])

@@ -2,7 +2,7 @@
 
 import re
 
-from .._base.sentences import listed, shortened
+from .._base.sentences import as_written, listed, shortened
 from .._data.dates import date_format
 from .._data.written import number_format
 from .file_columns import FileColumns
@@ -36,12 +36,17 @@ def remarks(columns: FileColumns, sample: Frame) -> list[str]:
         )
     if columns.task == "classification":
         counts = sample[columns.target].value_counts()
-        if single := [str(value) for value in counts.index[counts == 1]]:
+        if single := [as_written(value) for value in counts.index[counts == 1]]:
             which = f"Class {shortened(single[0])} has" if len(single) == 1 else f"The classes {listed(single)} have"
             found.append(f"{which} a single row to learn from, and none to be tested on.")
     if len(sample) < FEW_ROWS:
         found.append(f"There are {len(sample)} rows to learn from: no score of so few says much.")
     return found
+
+
+def guessed(columns: FileColumns, sample: Frame) -> float:
+    """The score of whoever always says the most frequent class, or the mean."""
+    return float(sample[columns.target].value_counts(normalize=True).max()) if columns.task == "classification" else 0.0
 
 
 def is_id(column: Column) -> bool:

@@ -65,6 +65,7 @@ FIT = [
     Argument("--no-refit", action="store_true", help="keep the held-out rows out of the model that is written"),
     Argument("--report", metavar="FILE", help="also write a report: .html, .md or .json"),
     Argument("--fast", action="store_true", help="one network of a plain shape instead of the best of many"),
+    Argument("--linear", action="store_true", help="a linear model instead of a network"),
     Argument(
         "--budget",
         type=float,

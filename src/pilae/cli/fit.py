@@ -17,9 +17,9 @@ from .._estimators.shln import SHLN
 from .._tables.file_columns import FileColumns
 from .._tables.files import Counted, Part, TableFile, held_out, parts_of
 from .._tables.frames import Frame
-from .._tables.remarks import remarks
+from .._tables.remarks import guessed, remarks
 from .files import bytes_to, check_output, default_output, joined, names_of, opened, remark, search_seconds, tell
-from .measures import SCORES, scored
+from .measures import SCORES, beside_guessing, scored
 from .report import REPORT_ROWS, check_report, write_report
 
 IN_MEMORY_BYTES = 500 * 2**20
@@ -37,6 +37,8 @@ def fit(options: Namespace) -> None:
     """Train on a table, score on rows held out of it, take these in too, save, report."""
     if options.size is not None:
         raise ValueError("--size is for images, and this is a table: leave it out.")
+    if options.fast and options.linear:
+        raise ValueError("--fast is a network of one shape, and --linear is none: choose one of them.")
     with time_budget(search_seconds(options)):
         _fit(options)
 
@@ -48,7 +50,7 @@ def _fit(options: Namespace) -> None:
         check_report(options.report, options.table)
     progress, start = Progress(not options.quiet), time.perf_counter()
     table = opened(options, target=options.target, task=options.task)
-    columns, said = _file_columns(table, options)
+    columns, said, guess = _file_columns(table, options)
     model, counted = _trained(table, columns, options, progress)
     progress.stage("scoring held-out rows")
     test = scored(model, columns.task, _held_out(table, columns, options))
@@ -83,6 +85,7 @@ def _fit(options: Namespace) -> None:
         "candidates_not_tried": untried,
         "remarks": said,
     }
+    said += beside_guessing(columns.task, guess, result)
     remark(said)
     tell(options, result, _lines(result, options, columns, model), options.output)
 
@@ -99,15 +102,16 @@ def _with_held_out(model: Model, table: TableFile, columns: FileColumns, options
     return model
 
 
-def _file_columns(table: TableFile, options: Namespace) -> tuple[FileColumns, list[str]]:
-    """What the columns are, from the first rows of the table, and what is to be said about them."""
+def _file_columns(table: TableFile, options: Namespace) -> tuple[FileColumns, list[str], float]:
+    """What the columns are, from the first rows of the table, what is to be said about them, and what guessing is
+    worth."""
     sample = table.sample()
     rows = len(sample) if len(sample) < SAMPLE_ROWS else None  # else nobody has counted them yet
     sample = sample[~held_out(0, len(sample), options.holdout)]  # held-out rows are not looked at
     columns = FileColumns.found(sample, options.target, options.task, _columns(sample, options), rows)
     columns.gap_words = {name: words for name, words in table.gap_words.items() if name in set(columns.numeric)}
     columns.target_format = table.target_format
-    return columns, [*table.remarks, *remarks(columns, sample)]
+    return columns, [*table.remarks, *remarks(columns, sample)], guessed(columns, sample)
 
 
 def _columns(sample: Frame, options: Namespace) -> list[str] | None:
@@ -129,6 +133,8 @@ def _columns(sample: Frame, options: Namespace) -> list[str] | None:
 def _trained(table: TableFile, columns: FileColumns, options: Namespace, progress: Progress) -> tuple[Model, Counted]:
     """The model, fitted in memory or to a stream; in memory also what was counted on the way there."""
     shape: dict = {"depth": 0, "input_scaling": "standard", "head": SHLN()} if options.fast else {}
+    if options.linear:
+        shape = {"depth": 0, "head": "ridge"}
     if columns.dtype != "float64":
         shape["dtype"] = columns.dtype
     model = ESTIMATORS[columns.task](random_state=options.seed, verbose=not options.quiet, **shape)

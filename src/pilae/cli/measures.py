@@ -23,6 +23,23 @@ def scored(model: BaseEstimator, task: str, parts: Iterable[Part]) -> dict[str, 
     return {"rows": len(y), "score": _score(task, y, predicted)}
 
 
+def beside_guessing(task: str, guess: float, result: dict[str, Any]) -> list[str]:
+    """A sentence if the scores of a fit are not surely better than that of the most frequent class, or the mean: by
+    more than two standard errors, of a share or of a correlation."""
+    what = "the most frequent class" if task == "classification" else "the mean"
+    by = {"by leave-one-out": ("leave_one_out", "rows"), "on the held-out rows": ("held_out", "held_out_rows")}
+    poor = []
+    for where, (score, rows) in by.items():
+        count = max(result[rows], 1)
+        chance = 2 * (guess * (1 - guess) / count) ** 0.5 if task == "classification" else 4 / count
+        if result[score] is not None and not result[score] > guess + chance:
+            poor.append(where)
+    if not poor:
+        return []
+    worth = f"{result['score']} {guess:.4f}"
+    return [f"The model is not surely better than guessing {what} ({worth}) {' and '.join(poor)}."]
+
+
 def _score(task: str, y: np.ndarray, predicted: np.ndarray) -> float | None:
     if task == "classification":
         return float(metrics.accuracy_score(y, predicted))
