@@ -269,7 +269,10 @@ def test_robust_loss_and_report():
     [
         (FRAME.assign(o=[[1]] * N), "Column 'o' of X holds objects"),
         (FRAME.assign(size=np.inf), "X contains infinity"),
-        (FRAME[:1], "minimum of 2 is required"),
+        (FRAME[:1], r"X has 1 sample \(row\), and PILAERegressor needs at least 2"),
+        (FRAME.assign(o=pd.period_range("2020", periods=N, freq="D")), r"Column 'o' of X holds objects \(Period\)"),
+        (FRAME[["size"]].assign(o=[[1]] * N), r"Column 'o' of X holds objects \(list\) that are neither numbers"),
+        (pd.concat([FRAME[["size"]], FRAME], axis=1), "X has two columns 'size': give every column a name of its own"),
     ],
 )
 def test_what_cannot_be_read_is_said(frame, sentence):

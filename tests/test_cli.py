@@ -492,6 +492,49 @@ def test_a_linear_model_is_one(tmp_path, capsys):
     assert "--linear is none: choose one" in capsys.readouterr().err
 
 
+def test_a_word_among_numbers_is_a_gap_for_a_model_that_has_not_met_it(tmp_path, capsys):
+    fitted(wrote(tmp_path / "t.csv", numbers()), capsys, "--fast")
+    lines = [line.split(",")[0] for line in numbers().splitlines()]
+    lines[17] = "unknown"
+    new = wrote(tmp_path / "new.csv", "\n".join(lines) + "\n")
+    assert run("predict", tmp_path / "t.pilae", new, "-o", tmp_path / "out.csv") == 0
+    sentence = f"Column 'x' of {new} holds numbers, but row 17 has 'unknown': such words, in 1 row, are taken as gaps."
+    assert sentence in capsys.readouterr().err
+
+
+def test_words_for_one_and_for_many(tmp_path, capsys):
+    path = wrote(tmp_path / "t.csv", numbers())
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "t.pilae", "--quiet", "--budget", "0") == 0
+    out = capsys.readouterr().out
+    assert "1 network tried, then" in out
+    assert "rows, 1 column, " in out
+
+
+def test_info_says_how_good_and_how_many(tmp_path, capsys):
+    found = fitted(wrote(tmp_path / "t.csv", numbers()), capsys, "--fast")
+    assert run("info", tmp_path / "t.pilae") == 0
+    out = capsys.readouterr().out
+    assert f"rows           {found['rows']}\n" in out
+    assert f"held out       {found['held_out']:.4f}\n" in out
+    assert "versions       python 3." in out
+
+
+def test_a_report_is_named_after_its_model(tmp_path, capsys, monkeypatch):
+    fitted(wrote(tmp_path / "t.csv", numbers()), capsys, "--fast")
+    monkeypatch.chdir(tmp_path)
+    assert run("report", "t.pilae", "t.csv") == 0
+    assert (tmp_path / "t.html").exists()
+
+
+def test_blanks_between_columns_are_a_way_out(tmp_path, capsys):
+    path = wrote(tmp_path / "t.txt", numbers().replace(",", " "))
+    assert run("fit", path, "--target", "y", "-o", tmp_path / "t.pilae", "--quiet") == 1
+    assert (
+        "the columns are 'x y' (where blanks stand between columns, say so with --separator ' ')"
+        in capsys.readouterr().err
+    )
+
+
 def test_spaces_after_separators_do_not_name_columns(tmp_path, capsys):
     path = wrote(tmp_path / "t.csv", table(separator=", "))
     assert fitted(path, capsys, "--columns", "a, b")["columns"] == 2

@@ -55,7 +55,7 @@ CASES = {
     "complex": (PILAEClassifier(), X + 1j, Y, "Complex data not supported: give the real"),
     "one class": (PILAEClassifier(), X, np.zeros(60), "one class only .* give the first rows with the names of all"),
     "one class has weight": (PILAEClassifier(), X, Y, "two classes", {"sample_weight": (Y == 0).astype(float)}),
-    "one row": (PILAEClassifier(), X[:1], Y[:1], "minimum of 2 is required"),
+    "one row": (PILAEClassifier(), X[:1], Y[:1], r"X has 1 sample \(row\), and PILAEClassifier needs"),
     "equal rows": (PILAEClassifier(), np.ones((60, 3)), Y, "All rows of X are the same"),
     "all zero": (StackedPILAE(), np.zeros((60, 3)), None, "All rows of X are the same"),
     "too wide a layer": (PILAEClassifier(width=[70]), X, Y, "layer 1 asks for 70 neurons, but only 60 distinct rows"),
@@ -241,6 +241,12 @@ def test_sparse_indices_beyond_the_shape_are_refused():
 def test_what_is_no_table_is_refused_in_one_line(wrong):
     with pytest.raises(ValueError, match=r"^[^\n]+$"):
         PILAEClassifier().fit(wrong, Y)
+
+
+@pytest.mark.parametrize(("gap", "word"), [(np.nan, "NaN"), (pd.NA, "NaN"), (None, "None")])
+def test_a_gap_among_labels_is_named(gap, word):
+    with pytest.raises(ValueError, match=f"y holds {word}, which is no label: leave those rows out"):
+        PILAEClassifier().fit(X, pd.Series(["a", gap, "b"] * 20, dtype=object))
 
 
 @pytest.mark.parametrize("first", [None, "a"])

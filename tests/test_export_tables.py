@@ -153,6 +153,9 @@ def test_free_text_is_refused_by_name(tmp_path):
     model = PILAERegressor(depth=0, head="ridge").fit(frame, PRICE)
     with pytest.raises(ValueError, match="Column 'note' holds free text, whose pieces an ONNX graph cannot look up"):
         model.to_onnx(tmp_path / "m.onnx")
+    both = frame.assign(again=frame["note"])
+    with pytest.raises(ValueError, match=r"Columns 'note', 'again' hold free text, .* a model without them"):
+        PILAERegressor(depth=0, head="ridge").fit(both, PRICE).to_onnx(tmp_path / "m.onnx")
     assert not (tmp_path / "m.onnx").exists()
 
 

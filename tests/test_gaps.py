@@ -213,6 +213,12 @@ def test_integers_of_pandas_have_gaps():
     np.testing.assert_array_equal(model.predict_proba(frame), expected.predict_proba(plain))
 
 
+def test_tags_say_what_is_taken():
+    for estimator, taken in ((PILAEClassifier(), True), (PILAERegressor(), True), (StackedPILAE(), False)):
+        tags = estimator.__sklearn_tags__().input_tags
+        assert (tags.allow_nan, tags.categorical, tags.string) == (taken, taken, taken)
+
+
 def test_infinity_is_no_gap_and_others_refuse_gaps():
     bad = X.copy()
     bad[7, 0] = np.inf

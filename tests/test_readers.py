@@ -384,6 +384,7 @@ def test_a_page_with_another_checksum(tmp_path):
     [
         ("t.json", '[{"a": 1, "b ": "x"}, {"a": null, "b ": "y"}, {"b ": null, "a": 2.5}]'),
         ("t.json", '\ufeff{"a": [1, null, 2.5], "b": ["x", "y", null]}'),
+        ("t.json", '{"a": {"0": 1, "1": null, "2": 2.5}, "b": {"0": "x", "1": "y", "2": null}}'),
         ("t.jsonl", '{"a": 1, "b": "x"}\n\n{"b": "y"}\n{"a": 2.5}\n'),
     ],
 )

@@ -13,6 +13,11 @@ def shortened(value: object) -> str:
     return repr(value if len(value) <= LONGEST else value[: LONGEST - 3] + "...")
 
 
+def counted_as(count: int, what: str) -> str:
+    """So many of something, in words."""
+    return f"{count:,} {what if count == 1 else f'{what}s'}"
+
+
 def as_written(value: object) -> str:
     """A value of a table; a number that is whole like one, as a column with gaps makes floats of it."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -18,7 +18,7 @@ from .._arrays import Array, Space, is_foreign, space_of, to_numpy
 from .._base.scalars import is_number
 from .._base.sentences import shortened
 from .columns import Columns
-from .frames import check_numbers, is_frame
+from .frames import check_numbers, check_own_names, is_frame
 from .tables import Coded, Table, is_mixed
 
 TAME = 64
@@ -52,6 +52,8 @@ def read_X(
         return Read(X.X, columns, check_finite(X.X, "X", name, gaps=columns.intake is not None), X.unread)
     check_table(X, name)
     X = unmasked(X, "X")
+    if is_frame(X):
+        check_own_names(X)
     estimator, unread = _estimator(name, columns), Counter[Any]()
     table = columns.table if columns is not None else Table.learnt(X) if tables and is_mixed(X) else None
     if table is not None:
@@ -100,12 +102,14 @@ def _foreign(X: Array, name: str, min_rows: int) -> Array:
 
 
 def _check_sizes(shape: tuple[int, ...], name: str, min_rows: int) -> None:
-    for size, what, least in ((shape[0], "sample", min_rows), (shape[1], "feature", 1)):
-        if size < least:
-            raise ValueError(
-                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of {least} is "
-                f"required by {name}."
-            )
+    if shape[0] < min_rows:
+        rows = "1 sample (row)" if shape[0] == 1 else f"{shape[0]} samples (rows)"
+        raise ValueError(f"X has {rows}, and {name} needs at least {min_rows}: give more of them.")
+    if shape[1] < 1:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by {name}: give it "
+            "columns."
+        )
 
 
 def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) -> Array:
@@ -114,6 +118,8 @@ def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) ->
         X = _sound_sparse(X)
     if is_frame(X):
         check_numbers(X, type(estimator).__name__)
+    if len(getattr(X, "shape", ())) == 2:
+        _check_sizes(X.shape, type(estimator).__name__, min_rows)
     form = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": min_rows}
     X = read_array("X", partial(validate_data, estimator, X, reset=reset, **form))
     if X.dtype.kind not in "biuf":

@@ -3,14 +3,18 @@
 import datetime
 import decimal
 import numbers as kinds_of_numbers
+from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
 
-from .._base.sentences import as_written, listed
+from .._base.sentences import as_written, listed, shortened
 
 Frame = Any
 """A DataFrame of pandas or of polars."""
+
+Column = Any
+"""A Series of pandas or polars."""
 
 Kind = Literal["numbers", "truth values", "categories", "numbered categories", "text", "dates", "durations", "objects"]
 
@@ -69,7 +73,7 @@ WRITABLE = (
 """Values that have a plain name: where a column mixes them, it holds their names."""
 
 AS_THEY_ARE = ("numbers", "truth values", "numbered categories", "objects")
-"""Columns that are read as numbers; of objects some are numbers, and the error of others says what they are."""
+"""Columns that are read as numbers; of objects some are numbers."""
 
 
 def is_frame(X: object) -> bool:
@@ -106,9 +110,33 @@ def _pandas_kind(column: Any, dtype: Any) -> Kind:
     return NUMPY_KINDS.get(dtype.kind, "objects")
 
 
+def check_own_names(frame: Frame) -> None:
+    """Columns are known by their names."""
+    twice = [name for name, count in Counter(frame.columns).items() if count > 1]
+    if twice:
+        raise ValueError(f"X has two columns {shortened(twice[0])}: give every column a name of its own.")
+
+
+def no_values(name: Any, column: Column) -> ValueError:
+    """For a column of objects that nothing can be learnt from."""
+    kind = next(
+        (type(value).__name__ for value in column if value is not None and not isinstance(value, WRITABLE)), "object"
+    )
+    return ValueError(
+        f"Column {shortened(name)} of X holds objects ({kind}) that are neither numbers, text, truth values nor dates: "
+        "leave it out, or turn it into one of these."
+    )
+
+
 def check_numbers(frame: Frame, name: str) -> None:
     """For estimators that take numbers only: which columns hold something else, and the way out."""
-    kinds = zip(frame.columns, kinds_of(frame), strict=True)
+    kinds = list(zip(frame.columns, kinds_of(frame), strict=True))
+    for number, (column, kind) in enumerate(kinds):
+        if kind == "objects":
+            try:
+                numbers(column_at(frame, number))
+            except (ValueError, TypeError):
+                raise no_values(column, column_at(frame, number)) from None
     odd = [(column, kind) for column, kind in kinds if kind not in AS_THEY_ARE]
     if odd:
         (first, kind), *rest = odd
@@ -117,10 +145,6 @@ def check_numbers(frame: Frame, name: str) -> None:
             f"Column {first!r} of X holds {kind}{others}, and {name} takes numbers only: encode such columns first, "
             "for example with skrub.TableVectorizer in a Pipeline."
         )
-
-
-Column = Any
-"""A Series of pandas or polars."""
 
 
 def column_at(frame: Frame, number: int) -> Column:

@@ -48,8 +48,12 @@ def checked_labels(y: Array, n: int, name: str) -> np.ndarray:
         check_length(values, n)
     if values.dtype.kind == "f":
         check_finite(values, "y", name)
-    if values.dtype == object and any(label is None for label in values.ravel().tolist()):
-        raise ValueError("y holds None, which is no label: leave those rows out, or give them a class of their own.")
+    gap = (
+        next((label for label in values.ravel().tolist() if _is_gap(label)), False) if values.dtype == object else False
+    )
+    if gap is not False:
+        word = "None" if gap is None else "NaN"
+        raise ValueError(f"y holds {word}, which is no label: leave those rows out, or give them a class of their own.")
     if values.dtype.kind in "biu" and values.ndim == 1 and 2 * len(np.unique(values)) <= len(values):
         check_length(values, n)
         return values  # classes, whatever else there is to say of targets
@@ -72,6 +76,10 @@ def checked_labels(y: Array, n: int, name: str) -> np.ndarray:
     labels = check_array(y) if kind == "multilabel-indicator" else column_or_1d(y, warn=True)
     check_length(labels, n)
     return labels
+
+
+def _is_gap(label: object) -> bool:
+    return label is None or (isinstance(label, float) and label != label) or type(label).__name__ == "NAType"
 
 
 def all_classes(name: str, labels: np.ndarray, announced: ArrayLike | None = None) -> np.ndarray:

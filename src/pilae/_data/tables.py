@@ -18,7 +18,20 @@ from .._base.saveable import saveable
 from .._base.sentences import listed
 from .categories import FEWEST_ROWS, MOST_CATEGORIES, MOST_VALUES, too_many
 from .dates import DateColumn, check_order, date_format
-from .frames import Column, Frame, Kind, column_at, dates, durations, factorized, is_frame, kinds_of, numbers, stacked
+from .frames import (
+    Column,
+    Frame,
+    Kind,
+    column_at,
+    dates,
+    durations,
+    factorized,
+    is_frame,
+    kinds_of,
+    no_values,
+    numbers,
+    stacked,
+)
 from .text import TextColumn
 from .written import WrittenColumn, written_column
 
@@ -157,10 +170,7 @@ READ_FROM_WORDS = (NumberColumn, DateColumn, WrittenColumn)
 def learnt_column(name: Any, column: Column, kind: Kind) -> TableColumn:
     """What a column of the training rows is."""
     if kind == "objects":
-        raise ValueError(
-            f"Column {name!r} of X holds objects that are neither numbers, text, truth values nor dates: leave it "
-            "out, or turn it into one of these."
-        )
+        raise no_values(name, column)
     if kind == "dates":
         times = dates(column)
         return EmptyColumn(name) if np.isnat(times).all() else DateColumn.learnt(name, None, times)

@@ -263,6 +263,7 @@ class Fitting(BaseEstimator, Generic[F]):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.array_api_support = True
         tags.input_tags.allow_nan = self._takes_gaps
+        tags.input_tags.categorical = tags.input_tags.string = self._takes_gaps
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -167,11 +167,14 @@ class Delimited:
             if len(found.odd):
                 odd = sorted({words[int(row)].as_py() for row in found.odd})
                 columns.gap_words[name] = odd
-                rows = "1 row" if len(found.odd) == 1 else f"{len(found.odd):,} rows"
-                self.remarks.append(
-                    f"Column {shortened(name)} of {self.name} holds numbers, but row {found.odd[0] + 1:,} has "
-                    f"{shortened(words[int(found.odd[0])].as_py())}: such words, in {rows}, are taken as gaps."
-                )
+                self._say_gaps(name, words, found.odd, 0)
+
+    def _say_gaps(self, name: str, words: Any, odd: np.ndarray, start: int) -> None:
+        rows = "1 row" if len(odd) == 1 else f"{len(odd):,} rows"
+        self.remarks.append(
+            f"Column {shortened(name)} of {self.name} holds numbers, but row {start + odd[0] + 1:,} has "
+            f"{shortened(words[int(odd[0])].as_py())}: such words, in {rows}, are taken as gaps."
+        )
 
     def _check_target(self, name: str, words: Any, found: Parsed, *, mixed: bool) -> None:
         """Raises if a target of numbers holds words: whether they are classes is for people to say."""
@@ -203,7 +206,9 @@ class Delimited:
         words = cleaned(cells, self._gaps(name) + columns.gap_words.get(name, []))
         form = columns.target if name == self.target else None
         numbers, odd = parsed(words, self.dialect.decimal) if form is None else of_format(words, form)
-        if len(odd):
+        if len(odd) and self.known is not None and name != self.known.target and holds_numbers(Parsed(numbers, odd)):
+            self._say_gaps(name, words, odd, start)
+        elif len(odd):
             raise TableError(
                 f"Column {shortened(name)} of {self.name} holds numbers, but row {start + odd[0] + 1} has "
                 f"{shortened(words[int(odd[0])].as_py())}: mend it, or leave it empty."

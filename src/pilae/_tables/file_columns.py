@@ -38,6 +38,9 @@ class FileColumns(TransformerMixin, BaseEstimator):
     """Words that are gaps in a column of numbers."""
     target_format: NumberFormat | None = None
     """How the numbers of the target are written, where it is not as numbers are mostly."""
+    held_out: float | None = None
+    """The score on held-out rows, before these were taken in."""
+    held_out_rows: int = 0
 
     @classmethod
     def found(cls, sample: Frame, target: str, task: str | None, columns: list[str] | None, rows: int | None) -> Self:
@@ -71,6 +74,8 @@ class FileColumns(TransformerMixin, BaseEstimator):
             _is_list_of(words, str) for words in self.gap_words.values()
         ):
             raise TypeError("words that are gaps are text")
+        if not isinstance(self.held_out, float | None) or not isinstance(self.held_out_rows, int):
+            raise TypeError("a score is a number")
         if self.target_format is not None:
             if not isinstance(self.target_format, NumberFormat):
                 raise TypeError("no way to write numbers")
@@ -145,7 +150,9 @@ def _is_list_of(values: object, kind: type) -> bool:
 def _check_columns(sample: Frame, names: list[str], target: str) -> None:
     for name in (target, *names):
         if name not in sample.columns:
-            raise ValueError(f"There is no column {name!r}: the columns are {listed(list(sample.columns))}.")
+            blanks = len(sample.columns) == 1 and len(str(sample.columns[0]).split()) > 1
+            way_out = " (where blanks stand between columns, say so with --separator ' ')" if blanks else ""
+            raise ValueError(f"There is no column {name!r}: the columns are {listed(list(sample.columns))}{way_out}.")
     if not names:
         raise ValueError(f"The table has no column beside {target!r}.")
     check_names(names, "The list of columns")

@@ -12,7 +12,7 @@ from .frames import Frame
 
 
 def read_json(path: str) -> Frame:
-    """A list of objects, one for each row; or one object with a list for each column."""
+    """A list of objects, one for each row; or one object with a list, or an object of rows, for each column."""
     return _framed(path, _decoded(path, lines=False))
 
 
@@ -49,6 +49,9 @@ def _decoded(path: str, *, lines: bool) -> Any:
 def _framed(path: str, found: Any) -> Frame:
     import pandas as pd
 
+    if isinstance(found, dict) and found and all(isinstance(column, dict) for column in found.values()):
+        labels = [*dict.fromkeys(label for column in found.values() for label in column)]  # as DataFrame.to_json has it
+        found = {name: [column.get(label) for label in labels] for name, column in found.items()}
     rows = isinstance(found, list) and all(isinstance(row, dict) for row in found)
     columns = isinstance(found, dict) and all(isinstance(column, list) for column in found.values())
     if not (rows or columns) or (columns and len({len(column) for column in found.values()}) > 1):

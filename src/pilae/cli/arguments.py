@@ -92,7 +92,11 @@ REPORT = [
     MODEL,
     Argument("table", nargs="?", help="rows with targets, or a folder of images, that the model has not seen"),
     *HOW_WRITTEN,
-    Argument("-o", "--output", required=True, help=".html, .md or .json file; - is HTML on standard output"),
+    Argument(
+        "-o",
+        "--output",
+        help=".html, .md or .json file (default: the model's name with .html); - is HTML on standard output",
+    ),
 ]
 
 EXPORT = [

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from .. import save
 from .._base.budget import time_budget
 from .._base.progress import Progress
-from .._base.sentences import listed
+from .._base.sentences import counted_as, listed
 from .._data.sources import scan_blocks
 from .._data.tables import SAMPLE_ROWS
 from .._estimators.classifier import PILAEClassifier
@@ -54,6 +54,7 @@ def _fit(options: Namespace) -> None:
     model, counted = _trained(table, columns, options, progress)
     progress.stage("scoring held-out rows")
     test = scored(model, columns.task, _held_out(table, columns, options))
+    columns.held_out, columns.held_out_rows = test["score"], test["rows"]
     refitted = not options.no_refit and bool(test["rows"])
     final = _with_held_out(model, table, columns, options) if refitted else model
     seconds = time.perf_counter() - start
@@ -151,7 +152,11 @@ def _trained(table: TableFile, columns: FileColumns, options: Namespace, progres
 
 
 def _lines(result: dict, options: Namespace, columns: FileColumns, model: Model) -> list[str]:
-    score, held_out, size = result["score"], result["held_out"], f"{result['rows']:,} rows, {result['columns']} columns"
+    score, held_out, size = (
+        result["score"],
+        result["held_out"],
+        ", ".join([counted_as(result["rows"], "row"), counted_as(result["columns"], "column")]),
+    )
     first = f"{columns.task} of {options.target!r}: {size}, {result['seconds']:.1f} s"
     if columns.whole_target and options.task is None:
         first += f" ({len(model.classes_)} whole numbers taken as classes; --task regression to predict numbers)"
@@ -162,10 +167,12 @@ def _lines(result: dict, options: Namespace, columns: FileColumns, model: Model)
             f"held-out {score:<14}{held_out:.4f}  ({result['held_out_rows']:,} rows it had not seen, {taken_in})"
         )
     if result["candidates_not_tried"]:
-        left = f"{result['candidates']} networks tried, then the time was used up: at least"
-        lines.append(f"{left} {result['candidates_not_tried']} more were not")
+        tried, left = counted_as(result["candidates"], "network"), result["candidates_not_tried"]
+        lines.append(
+            f"{tried} tried, then the time was used up: at least {left} more {'was' if left == 1 else 'were'} not"
+        )
     if result["rows_without_target"]:
-        lines.append(f"left out: {result['rows_without_target']:,} rows without a target")
+        lines.append(f"left out: {counted_as(result['rows_without_target'], 'row')} without a target")
     return [*lines, f"written: {options.output}" + (f", {options.report}" if options.report else "")]
 
 

@@ -32,6 +32,7 @@ def check_report(path: str, read: str | None = None, *, to_stdout: bool = False)
 
 def report(options: Namespace) -> None:
     """Report on a model, and on how good it is on the rows of a table."""
+    options.output = options.output or f"{Path(options.model).stem}.html"
     check_report(options.output, options.table, to_stdout=True)
     model, columns = loaded(options.model)
     part, about, counted = None, None, Counted()

@@ -137,10 +137,21 @@ def info(options: Namespace) -> None:
     result["network"] = [first, *(layer.width for layer in getattr(model, "layers_", []))]
     result["head_width"] = getattr(model, "head_width_", None)
     result["leave_one_out"] = getattr(model, "loo_score_", None)
-    lines = [f"{name:<15}{value}" for name, value in result.items()]
+    result["rows"] = getattr(model, "fit_stats_", {}).get("rows")
+    if columns is not None and columns.held_out is not None:
+        result |= {"held_out": columns.held_out, "held_out_rows": columns.held_out_rows}
+    lines = [f"{name.replace('_', ' '):<15}{_in_words(value)}" for name, value in result.items() if value is not None]
     if columns is not None:
         became = dict(zip(columns.columns, model.fitted_.columns.became(), strict=True))
         result |= {"target": columns.target, "task": columns.task, "columns": became}
         lines += [f"{'target':<15}{columns.target}", f"{'task':<15}{columns.task}", "columns"]
         lines += [f"  {name}: {words}" for name, words in became.items()]
     tell(options, result, lines)
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items())
+    if isinstance(value, list):
+        return "-".join(map(str, value))
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

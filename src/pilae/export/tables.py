@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._base.sentences import listed
 from .._data.columns import Columns
 from .._data.dates import DateColumn
 from .._data.tables import TRUTH, CategoryColumn, EmptyColumn, NumberColumn, Table, TableColumn
+from .._data.text import TextColumn
 from .._data.written import WrittenColumn
 from .graph import FLOAT32, INT64, STRING, Graph
 
@@ -44,6 +46,13 @@ def inputs_of(columns: Columns) -> list[Input]:
     names = np.arange(columns.count).astype(str) if columns.names is None else columns.names
     if columns.table is None:
         return [Input(_free(str(name)), FLOAT32) for name in names]
+    free = [column.name for column in columns.table.columns if isinstance(column, TextColumn)]
+    if free:
+        which, hold, them = ("Column", "holds", "it") if len(free) == 1 else ("Columns", "hold", "them")
+        raise ValueError(
+            f"{which} {listed(free)} {hold} free text, whose pieces an ONNX graph cannot look up: fit a model without "
+            f"{them} (pilae fit --exclude names columns to leave out), or keep this one in Python."
+        )
     each = zip(names, columns.table.columns, strict=True)
     return [Input(_free(str(name)), _dtype(column)) for name, column in each if not isinstance(column, EmptyColumn)]
 
@@ -59,12 +68,7 @@ def _dtype(column: TableColumn) -> int:
         return FLOAT32
     if isinstance(column, DateColumn):
         return INT64
-    if isinstance(column, CategoryColumn):
-        return STRING
-    raise ValueError(
-        f"Column {column.name!r} holds free text, whose pieces an ONNX graph cannot look up: fit a model without it "
-        "(pilae fit --exclude names columns to leave out), or keep this one in Python."
-    )
+    return STRING
 
 
 def rows_of(graph: Graph, table: Table | None, inputs: Iterable[Input]) -> str:
