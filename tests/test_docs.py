@@ -2,6 +2,7 @@
 
 The blocks of a page share one namespace and run in order, in an empty folder. A block that needs more than that is
 marked by a line before it, `% not executed: why` (in the README, where that would show, an HTML comment), and listed.
+What a block of text shows is what the block before it prints, numbers aside.
 """
 
 import re
@@ -99,12 +100,18 @@ def without_numbers(lines):
     return [re.sub(r"-?\d[\d,]*(\.\d+)?", "0", line) for line in lines]
 
 
+def is_shown(lines, shown):
+    """Whether lines are what is shown, of which a line of dots stands for any that are left out."""
+    pattern = "".join(r"(?:.*\n)*" if line == "..." else f"{re.escape(line)}\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)) is not None
+
+
 ALL = {page: blocks_of(page) for page in PAGES}
 
 
 def test_blocks_are_of_a_kind_that_is_run_or_marked():
     kinds = [block.kind for blocks in ALL.values() for block in blocks if not block.kind.startswith("{")]
-    assert set(kinds) == {"python", "console", "bash"}
+    assert set(kinds) == {"python", "console", "bash", "text"}
     assert kinds.count("python") >= 30
     for page, blocks in ALL.items():
         for block in blocks:
@@ -126,7 +133,10 @@ def test_the_code_runs(page, tmp_path, monkeypatch, capsys):
     for block in ALL[page]:
         if block.reason is not None or block.kind.startswith("{"):
             continue
-        if block.kind == "python":
+        if block.kind == "text":  # what the block before has printed
+            assert without_numbers(capsys.readouterr().out.splitlines()) == without_numbers(block.text.splitlines())
+        elif block.kind == "python":
+            capsys.readouterr()
             exec(compile("\n" * block.line + block.text, page, "exec"), space)  # errors name the page's line
         else:
             for command, shown in answered(block):
@@ -134,7 +144,8 @@ def test_the_code_runs(page, tmp_path, monkeypatch, capsys):
                 assert main(shlex.split(command)[1:]) == 0, command
                 said = capsys.readouterr()
                 if shown:
-                    assert without_numbers((said.err + said.out).splitlines()) == without_numbers(shown), command
+                    lines = without_numbers((said.err + said.out).splitlines())
+                    assert is_shown(lines, without_numbers(shown)), (command, lines)
     plt.close("all")
     if page in HOLDS:
         assert eval(HOLDS[page], space)
