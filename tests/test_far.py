@@ -86,6 +86,18 @@ def test_far_rows_are_known_and_answered_within_reason(factor):
     assert not MODEL.is_far(moved(0.5)).any()
 
 
+@pytest.mark.parametrize("targets", [Y, np.c_[Y, -Y]])
+def test_no_answer_to_a_far_row_is_beyond_all_targets(targets):
+    model = PILAERegressor(depth=0, head=SHLN(width=30, activation="relu2"), random_state=0).fit(X, targets)
+    rows = np.r_[X, *(moved(factor, column) for factor in (-50.0, 50.0) for column in range(X.shape[1]))]
+    far, free = model.is_far(rows), replace(model.fitted_, bounds=None)
+    raw = model.head_.predict(free.targets, model.fitted_.features(rows))
+    low, high = targets.min(axis=0), targets.max(axis=0)
+    assert ((raw[far] > high) | (raw[far] < low)).any()
+    close(model.predict(rows[far]), np.clip(raw[far], low, high), condition=1e3)
+    close(model.predict(rows[~far]), raw[~far], condition=1e3)
+
+
 def test_only_the_far_rows_of_a_block_are_moved():
     both = np.r_[X[:5], moved(1e6)[:5]]
     np.testing.assert_array_equal(MODEL.is_far(both), np.arange(10) >= 5)

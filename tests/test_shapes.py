@@ -361,7 +361,8 @@ def test_too_few_rows_for_halves_get_a_sentence():
 
 
 def test_outputs_that_nothing_moves_have_no_metric():
-    model = PILAERegressor(depth=0, head=SHLN(20, metric="labels")).fit(X, np.ones(len(X)))
+    with pytest.warns(UserWarning, match="nothing to learn"):
+        model = PILAERegressor(depth=0, head=SHLN(20, metric="labels")).fit(X, np.ones(len(X)))
     np.testing.assert_allclose(model.predict(X), 1.0)
 
 

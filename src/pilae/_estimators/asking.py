@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from .._arrays import Array
+import numpy as np
+
+from .._arrays import Array, dtype_name, namespace, space_of
 from .._data.dask import dask_score, is_dask
 from .._data.opening import Question, answers
 from .._data.sources import Source
@@ -19,8 +21,11 @@ class Asking(Fitting[FittedModel]):
         head.ready()
         answer = getattr(head, method)
 
+        seen, bounds = fitted.seen if method == "predict" else None, fitted.bounds
+
         def of(rows: Array) -> Array:
-            return answer(targets, fitted.features(rows))
+            said = answer(targets, fitted.features(rows))
+            return said if seen is None or bounds is None else _not_beyond(said, bounds.far(rows), seen)
 
         return answers(self, fitted.network, fitted.columns, X, Question(of, head.width or 0, called or method))
 
@@ -28,7 +33,8 @@ class Asking(Fitting[FittedModel]):
         """Whether each row lies far outside what the model was fitted on: one of its numbers is beyond the range seen
         in its column by more than half of that range.
 
-        Predictions for such rows are those of a row at about that distance, and not worth much. Columns that never
+        Predictions for such rows are those of a row at about that distance, of numbers none beyond all targets seen,
+        and not worth much. Columns that never
         varied do not count.
 
         Parameters
@@ -54,3 +60,13 @@ class Asking(Fitting[FittedModel]):
         if isinstance(X, Source) and y is None:
             y, sample_weight = X.targets()
         return targets.score(y, model.predict(X), sample_weight)
+
+
+def _not_beyond(answers: Array, far: Array, seen: tuple[np.ndarray, np.ndarray]) -> Array:
+    """Answers, those to far rows no higher and no lower than anything that was seen."""
+    xp, space = namespace(answers), space_of(answers)
+    if not bool(xp.any(far)):
+        return answers
+    low, high = (space.asarray(end, dtype_name(answers)) for end in seen)
+    low, high, far = (low[0], high[0], far) if answers.ndim == 1 else (low, high, far[:, None])
+    return xp.where(far, xp.minimum(xp.maximum(answers, low), high), answers)

@@ -152,6 +152,15 @@ class FittedModel(FittedNetwork):
         """What the head sees of rows that are asked about: far ones are brought back near those that were seen."""
         return self.network(X if self.bounds is None else self.bounds(X))
 
+    @property
+    def seen(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The lowest and the highest number that was to be predicted, for each output; None where nobody knows."""
+        loo = self.head.output.loo if isinstance(self.head, LinearHead) else None
+        if loo is None or self.bounds is None or not isinstance(self.targets, Numbers):
+            return None
+        targets = self.targets.of_users(loo).targets
+        return targets.min(axis=0), targets.max(axis=0)
+
     def ready(self) -> None:
         self.head.ready()
 

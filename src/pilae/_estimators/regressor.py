@@ -1,5 +1,6 @@
 """`PILAERegressor`: the whole network, for numbers."""
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -206,8 +207,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         plain = clone(self).set_params(loss="squared", keep_statistics=False, verbose=0)
         plain.set_params(categorical_features=list(categorical) or "from_dtype")  # X is an array by now
         for round_ in range(ROBUST_ROUNDS):
-            plain.fit(X, Y, sample_weight=weights if w is None else w * weights, **fit_params)
-            length = _residual_lengths(Y, _left_out(plain, X, Y.shape), counts)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # the fit that stays says what there is to say
+                plain.fit(X, Y, sample_weight=weights if w is None else w * weights, **fit_params)
+                left_out = _left_out(plain, X, Y.shape)
+            length = _residual_lengths(Y, left_out, counts)
             before = weights
             if round_ < HUBER_ROUNDS:  # large errors count less, none is thrown away yet: the first fit may be far off
                 weights = np.minimum(1.0, HUBER / np.maximum(length, HUBER))

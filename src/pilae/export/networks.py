@@ -112,13 +112,19 @@ def _head_input(graph: Graph, model: Any, x: str) -> str:
     network, bounds = model.network_, model.fitted_.bounds
     x = _taken_in(graph, model.fitted_.columns, graph.inside(x))
     if bounds is not None:
-        powers = 1.0 if network.gauge is None else np.ldexp(1.0, -network.gauge)
-        lower, upper, margin = (part * powers for part in (bounds.lower, bounds.upper, bounds.margin))
+        lower, upper, margin = _limits(model.fitted_)
         near = graph.op("Min", graph.op("Max", x, lower), upper)
         beyond = graph.op("Sub", x, near)
         share = graph.op("Div", beyond, graph.op("Add", graph.op("Abs", beyond), margin))
         x = graph.op("Add", near, graph.op("Mul", share, margin))
     return _features(graph, network, x)
+
+
+def _limits(fitted: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of `Bounds`, in the units of the rows: lower, upper, margin."""
+    gauge, bounds = fitted.network.gauge, fitted.bounds
+    powers = 1.0 if gauge is None else np.ldexp(1.0, -gauge)
+    return bounds.lower * powers, bounds.upper * powers, bounds.margin * powers
 
 
 def _scores(graph: Graph, head: LinearHead, x: str) -> str:
@@ -227,8 +233,19 @@ def regressed(graph: Graph, model: Any, x: str) -> list[Output]:
     curve = model.fitted_.targets.curve
     if curve is not None:
         value = _mean_on_curve(graph, curve, value)
-    value = graph.outside(value)
+    value = graph.outside(_not_beyond(graph, model.fitted_, x, value))
     return [Output("prediction", value, FLOAT32, [int(head.output.coef.shape[1])])]
+
+
+def _not_beyond(graph: Graph, fitted: Any, x: str, value: str) -> str:
+    """Answers to far rows, no higher and no lower than anything that was seen."""
+    if fitted.seen is None:
+        return value
+    x, (lower, upper, _) = _taken_in(graph, fitted.columns, graph.inside(x)), _limits(fitted)
+    beyond = graph.op("Max", graph.op("Sub", x, upper), graph.op("Sub", lower, x))
+    far = graph.op("Greater", graph.op("ReduceMax", beyond, graph.integers([1]), keepdims=1), graph.constant(0.0))
+    low, high = fitted.seen
+    return graph.op("Where", far, graph.op("Max", graph.op("Min", value, high), low), value)
 
 
 def _mean_on_curve(graph: Graph, curve: Curve, t: str) -> str:
