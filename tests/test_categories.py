@@ -306,3 +306,10 @@ def test_later_tables_must_be_alike():
 def test_wrong_columns_of_categories(features, sentence):
     with pytest.raises(ValueError, match=sentence):
         PILAERegressor(categorical_features=features).fit(FRAME, PRICE)
+
+
+def test_the_categories_of_a_column_weigh_as_much_as_one_column():
+    model = PILAERegressor(**SMALL, input_scaling="standard").fit(FRAME[["size", "town"]], PRICE)
+    scaling, town = model.network_.scaling, (FRAME["town"].to_numpy()[:, None] == ["Aachen", "Ulm", "Wismar"]) * 1.0
+    expected = np.r_[1 / FRAME["size"].std(ddof=0), np.full(3, 1 / np.sqrt(town.var(axis=0).sum()))]
+    close(scaling.inverse, expected, terms=N)

@@ -4,7 +4,10 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from .._arrays import to_numpy
+import numpy as np
+
+from .._arrays import Array, to_numpy
+from .._data.intake import Intake
 from .._data.rows import Block, Rows
 from .._engine.linalg import DualGram, Gram, PrimalGram
 from .._engine.moments import Moments
@@ -33,8 +36,8 @@ def primal_gram(moments: Moments, scaling: Scaling | None = None) -> PrimalGram:
 class Scalings:
     """Input scalings by name, from one survey: whatever part of its rows is looked at later sees the same columns."""
 
-    def __init__(self, survey: Survey) -> None:
-        self.survey = survey
+    def __init__(self, survey: Survey, intake: Intake | None = None) -> None:
+        self.survey, self.intake = survey, intake
         self._made: dict[str, Scaling | None] = {"none": None}
 
     def __call__(self, kind: str) -> Scaling | None:
@@ -43,12 +46,25 @@ class Scalings:
         return self._made[kind]
 
     def _make(self, kind: str) -> Scaling | None:
-        mean, variance = self.survey.moments.mean_a, self.survey.moments.variance_a()
+        mean, variance = self.survey.moments.mean_a, self._together(self.survey.moments.variance_a())
         if kind == "pieces":
             sample = self.survey.scored
             found = pieces_for(mean, variance, to_numpy(sample.whole().X), sample.weight)
             return found or Scaling.standard(mean, variance)
         return (Squash if kind == "asinh" else Scaling).standard(mean, variance)
+
+    def _together(self, variance: Array) -> Array:
+        """Variances that columns are scaled by: the categories of a column share one, that of all of them together, so
+        that the column weighs as much as one of numbers, and a rare category is not made as loud as a frequent one."""
+        intake = self.intake
+        if intake is None or not intake.categories:
+            return variance
+        shared, start = to_numpy(variance).copy(), len(intake.numeric)
+        for each in intake.categories:
+            own = slice(start, start + each.width)
+            shared[own] = np.where(shared[own] > 0, shared[own].sum(), 0.0)
+            start = own.stop
+        return self.survey.scored.space.asarray(shared)
 
 
 class Grower:

@@ -66,7 +66,7 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     row adds to the score.
     """
     survey = _surveyed(spec, rows)
-    scalings, halves = Scalings(survey), None
+    scalings, halves = Scalings(survey, rows.intake), None
     if spec.searching or spec.shaping or spec.anchors == "spread":  # what is found can be given: the same anchors
         halves = halves_of(survey.scored, survey.distinct, spec.seed)
     if halves is None and spec.head.shaped:
@@ -84,7 +84,11 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     else:
         choice = Choice(_given_plan(spec, survey))
     plan = choice.plan
-    if spec.fit_rows == "auto" and survey.fitted is not rows and not _half_is_enough(spec, survey.fitted, plan):
+    if (
+        spec.fit_rows == "auto"
+        and survey.fitted is not rows
+        and not _half_is_enough(spec, survey.fitted, plan, scalings)
+    ):
         survey = replace(survey, fitted=rows)
     builder = Builder(spec, rows, survey, products=_products(spec, rows), halves=halves, scalings=scalings)
     grower = builder.grow(plan)
@@ -154,7 +158,7 @@ def _with_ridge(spec: Spec, plan: Plan) -> Plan:
     return plan._replace(encoder_ridge=HEAD_RIDGE_ON_INPUT if on_input else HEAD_RIDGE)
 
 
-def _half_is_enough(spec: Spec, rows: Rows, plan: Plan) -> bool:
+def _half_is_enough(spec: Spec, rows: Rows, plan: Plan, scalings: Scalings) -> bool:
     """Whether layers fitted on half of a sample give the leave-one-out error of layers fitted on all of it, to within
     its standard error: then more rows than the sample would change less still."""
     if plan.depth == 0:
@@ -164,7 +168,7 @@ def _half_is_enough(spec: Spec, rows: Rows, plan: Plan) -> bool:
     scores: list[Scored] = []
     for count in (rows.n // 2, None):
         survey = survey_rows(rows, SurveySpec(spec.seed, spec.anchors, capacity, LAST_ROUND.scored, count))
-        builder = Builder(spec, rows, survey, hold=True)
+        builder = Builder(spec, rows, survey, hold=True, scalings=scalings)
         scores.append(builder.linear(builder.grow(plan), plan, width).residuals())
     half, all_ = (each.row_errors(builder.scale) for each in scores)
     return float(np.average(half - all_, weights=scores[1].chooser)) < scores[1].standard_error(all_)
