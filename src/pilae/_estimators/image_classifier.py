@@ -389,6 +389,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         summary, shown = summarise_image_classifier(self, X, y, files=files)
         return ImageClassifierReport(summary, title or "Report on a PILAEImageClassifier", shown)
 
+    def score(self, X, y, sample_weight=None) -> float:
+        """Accuracy."""
+        return super().score(X, y, sample_weight)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # rows of a few numbers are no images
