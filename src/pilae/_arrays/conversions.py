@@ -12,8 +12,9 @@ def dtype_name(x: Array) -> str:
 
 
 def float_name(x: Array) -> str:
-    """ "float32" for float32 arrays, "float64" for everything else: integers are computed in float64."""
-    return "float32" if dtype_name(x) == "float32" else "float64"
+    """ "float32" for float32 arrays and halves, which have three digits; "float64" for everything else: integers are
+    computed in float64."""
+    return "float32" if dtype_name(x) in ("float32", "float16", "bfloat16") else "float64"
 
 
 def is_numeric(x: Array) -> bool:

@@ -207,7 +207,7 @@ def _partitions(X: Any, y: Any, w: Any) -> tuple[list[Part], tuple, Source]:
 
     parts, sizes = _row_parts(X)
     if not hasattr(X, "chunks"):
-        dtype = "float32" if all(kind == np.float32 for kind in X.dtypes) else "float64"
+        dtype = "float32" if all(kind in (np.float32, np.float16) for kind in X.dtypes) else "float64"
         shape = Source(len(X.columns), dtype, [str(name) for name in X.columns])
     elif X.ndim == 2:
         shape = Source(int(X.shape[1]), float_name(X), None)

@@ -324,7 +324,7 @@ class _ArrowSource(Source):
         self.d = len(self.columns)
         self.is_mixed = not all(_is_number(self.dataset.schema.field(name).type) for name in self.columns)
         types = {str(self.dataset.schema.field(name).type) for name in self.columns}
-        self.dtype = "float32" if types == {"float"} else "float64"
+        self.dtype = "float32" if types <= {"float", "halffloat"} else "float64"
 
     def count(self) -> int:
         return int(self.dataset.count_rows(filter=self.filter))

@@ -81,7 +81,7 @@ default="auto"
     device : str or None, default=None
         Move blocks to this torch device ("cuda"); None computes where X lives.
     dtype : {None, "float32", "float64"}, default=None
-        Dtype of the blocks. None keeps float32 and makes everything else float64. Sums are always float64.
+        Dtype of the blocks. None is float32 for float32 and half floats, else float64. Sums are always float64.
     block_rows : int or "auto", default="auto"
         Rows read at a time; "auto" keeps a block within 128 MiB.
     keep_statistics : bool or "classes", default=True
