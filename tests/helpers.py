@@ -7,6 +7,7 @@ import numpy as np
 
 from pilae import PILAutoencoder
 from pilae._arrays import to_numpy
+from pilae._network.averaged import taken_apart
 from pilae._network.output import standardised
 
 SAFETY = 16
@@ -39,13 +40,14 @@ def rounding(model):
     output layer, the standardised Gram of its features with the ridge (docs/maths.md); those of layers, at most their
     width over the ridge of the decoder; that of neurons, at most the number of columns over a ridge of about one.
     """
-    output = model.head_.output
-    moments = output.moments
-    values = np.linalg.eigvalsh(to_numpy(standardised(moments, model.head_.hidden)[1]))
-    lam = output.ridge * moments.weight
-    conditions = [(values[-1] + lam) / (max(values[0], 0.0) + lam), model.n_features_in_]
-    conditions += [layer.width / (model.layer or PILAutoencoder()).decoder_ridge for layer in model.layers_]
-    return {"dtype": moments.product, "condition": max(conditions), "terms": moments.count + len(values)}
+    conditions, columns = [model.n_features_in_], 0
+    for network, head in taken_apart(model.network_, model.head_):
+        moments = head.output.moments
+        values = np.linalg.eigvalsh(to_numpy(standardised(moments, head.hidden)[1]))
+        lam, columns = head.output.ridge * moments.weight, max(columns, len(values))
+        conditions.append((values[-1] + lam) / (max(values[0], 0.0) + lam))
+        conditions += [layer.width / (model.layer or PILAutoencoder()).decoder_ridge for layer in network.layers]
+    return {"dtype": moments.product, "condition": max(conditions), "terms": moments.count + columns}
 
 
 def searched(model):

@@ -140,8 +140,9 @@ def test_the_score_is_that_of_new_groups(count):
     by_row, model = PILAEClassifier().fit(X, y), PILAEClassifier().fit(X, y, groups=group)
     test = model.score(X_new, y_new)
     assert by_row.loo_score_ > 0.95
-    assert abs(model.loo_score_ - test) < 0.12
-    assert test > by_row.score(X_new, y_new) - 0.02
+    judging = count / 2  # groups that err together, of two classes
+    assert abs(model.loo_score_ - test) < 2 * (0.25 / judging) ** 0.5
+    assert test > by_row.score(X_new, y_new) - 2 * (2 * 0.25 / 500) ** 0.5
 
 
 def test_probabilities_and_intervals_are_those_of_new_groups():

@@ -47,8 +47,7 @@ default="auto"
         The most layers that depth="auto" grows.
     growth : "loo", "rank" or float, default="loo"
         With depth="auto": "loo" adds layers until one more does not lower the leave-one-out loss of the
-        output layer; "rank" (or a number) is the paper's rule, see `StackedPILAE`. With many more rows than neurons
-        that rule never fires and grows `max_depth` layers, which can be too many.
+        output layer; "rank" (or a number) is the paper's rule, which on many rows never fires, see `StackedPILAE`.
     layer : PILAutoencoder, optional
         How each autoencoder layer is built: encoder, anchors, activation, ridges and so on; None is
         `PILAutoencoder()`. Which rows become neurons (its `anchors`) holds for the head too.
@@ -56,8 +55,8 @@ default="auto"
         Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
         network). "auto" is found by the search, or without one False.
     branches : int from 1 to 4 or "auto", default="auto"
-        Stacks of layers side by side, with other anchors and activations (tanh, relu, sin), all seen by the head.
-        "auto" is found by the search (one or two), or without one 1. Depth 0 has none.
+        Stacks of layers side by side, with other anchors and activations, all seen by the head. "auto" is found by the
+        search (one or two), or without one 1. Depth 0 has none.
     head : {"shln", "ridge", "softmax"}, SHLN or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
         "ridge": the output ridge on the features. "softmax": LogisticRegression on whitened features. Any scikit-learn
@@ -96,7 +95,8 @@ default="auto"
     ----------
     classes_ : ndarray
     layers_ : list of Layer
-        width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder.
+        width, rank, reconstruction_error, route, seconds, passes, weights of each autoencoder. Where two networks are
+        averaged, this, widths, ridge and paths are those of the first, which is the better one.
     head_width_ : int
         Hidden neurons of the SHLN; with head="ridge" the features.
     ridge_ : float
@@ -104,8 +104,7 @@ default="auto"
     loo_score_ : float
         Leave-one-out accuracy of the output layer on at most 10,000 distinct rows (chosen by hash, each with the
         weight of its repeats; of 1,000 or more, rows that are neurons are left aside, and rows that shaped a metric
-        always), less what a bootstrap says is the luck of having been chosen by it. Heads that are other estimators
-        have none.
+        always), less what a bootstrap says is the luck of being chosen by it. Heads of other libraries have none.
     feature_importances_ : ndarray of shape (n_features,)
         How much each column moves the outputs when it changes by its standard deviation: mean squares of the network's
         gradient, all together 1.
@@ -124,8 +123,8 @@ default="auto"
         loss it was compared by (`loss`: log-loss of classes, squared error of numbers) and its standard error, its
         squared leave-one-out error on rows that judge (`error`), the standard error of that, and the error on rows that
         are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
-        brittle (worse than the mean on rows that are neurons: never chosen), seconds, and whether it was chosen. Last,
-        with None as their loss, those that a `time_budget` left no time for. Empty without search.
+        brittle (worse than the mean on rows that are neurons: never chosen), seconds, whether it was chosen and is one
+        of two that are averaged. Last, without a loss, those a `time_budget` left no time for. Empty without search.
     stream_score_ : float
         Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
         `RunningScore` with its curve, and what each row of the last call gave.
@@ -146,13 +145,10 @@ default="auto"
     Notes
     -----
     With depth="auto" a small fixed set of candidates is compared on at most 4,000 rows with at most 400 neurons, and
-    the best of them again on at most 15,000 rows with at most 2,000:
-    input scaling, ridge inside the encoder (infinity means the anchor rows themselves), activation, neurons from
-    rows or from pairs of rows, direct links from input to output, plain ridge, and depth 0, 1, 2, ... The lowest
-    squared leave-one-out error wins (for classes and fewer than 1,000 rows the lowest log-loss of calibrated
-    leave-one-out probabilities). Then the winner is fitted once on all rows. Parameters that are given are not
-    searched. Candidates whose encoder has more than a third of the rows as degrees of freedom are dropped: their
-    anchors would fire on themselves alone.
+    the best of them again on at most 15,000 rows with at most 2,000: input scaling, ridge inside the encoder (infinity
+    means the anchor rows themselves), activation, neurons from rows, pairs of rows or distances to rows, a metric from
+    labels, direct links from input to output, plain ridge, depth 0, 1, 2, ... The lowest leave-one-out loss wins and is
+    fitted on all rows. What is given is not searched. Encoders of more than n/3 degrees of freedom are left out.
 
     X may have gaps (NaN): they are filled with the mean of the training rows, and where leave-one-out says that gaps of
     a column tell of the targets, a column of 0 and 1 says where they were. All are sums over rows, the same from any

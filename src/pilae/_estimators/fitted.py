@@ -161,6 +161,12 @@ class FittedModel(FittedNetwork):
         targets = self.targets.of_users(loo).targets
         return targets.min(axis=0), targets.max(axis=0)
 
+    @property
+    def luck(self) -> float:
+        """How much larger residuals are than those of the rows that chose the network, by its optimism of R2."""
+        left = math.nan if self.loo_score is None else 1.0 - self.loo_score
+        return math.sqrt(left / (left - self.optimism)) if left > self.optimism > 0 else 1.0
+
     def ready(self) -> None:
         self.head.ready()
 

@@ -169,6 +169,7 @@ SHLN_RULES: Rules = {
         lambda v: _is_one_of(v, ("auto",)) or (is_number(v) and 0 < v < math.inf), "'auto' or a number above 0"
     ),
     "metric": choice("auto", "inputs", "labels", "diagonal"),
+    "networks": choice("auto", 1),
 }
 
 IMAGES: Rules = {

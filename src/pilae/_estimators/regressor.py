@@ -305,9 +305,10 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         Half an interval, on the scale that targets were fitted on (`target_scaling_`), is the quantile of leave-one-out
         residuals (the jackknife) of rows that are predicted about as high, each in units of the size that residuals
         have about its row: a ridge of their logarithm on what the output layer sees, where leave-one-out says that it
-        helps. Those of rows that are far (`is_far`) hold at least this share of the targets of all rows. Coverage is
-        approximate, for rows like the training rows, and not a promise for each row. With fewer than 60 rows all
-        intervals are equally wide on that scale.
+        helps. What made residuals small by the luck of the choice (`loo_score_`) is added. Those of rows that are far
+        (`is_far`) hold at least this share of the targets of all rows. Coverage is approximate, for rows like the
+        training rows, and not a promise for each row. With fewer than 60 rows all intervals are equally wide on that
+        scale.
 
         Parameters
         ----------
@@ -325,7 +326,8 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         fitted.ready()
         head, network, targets = fitted.head.linear("predict_interval"), fitted.network, fitted.targets
         assert isinstance(targets, Numbers)
-        quantile, bounds = interval_quantiles(loo, head.output.local_scale, coverage), fitted.bounds
+        quantile = interval_quantiles(loo, head.output.local_scale, coverage, fitted.luck)
+        bounds = fitted.bounds
         seen = targets.between(loo, coverage)
 
         def ends(rows: Array) -> Array:

@@ -37,6 +37,10 @@ class SHLN(BaseEstimator):
         What directions and distances are measured by: the inputs alone, or what the labels of one half of the rows say
         of the columns (average gradient outer products, full or with one number a column), judged on the other half.
         "auto" is found by the search; without one it is "inputs".
+    networks : {"auto", 1}, default="auto"
+        "auto": where a search is free to choose the whole output network, and has at most 20,000 distinct rows, a
+        second network of another kind is fitted beside the best one and their outputs are averaged, if leave-one-out
+        says that it helps. 1: one network, half as large and twice as fast.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class SHLN(BaseEstimator):
         activation="auto",
         length="auto",
         metric="auto",
+        networks="auto",
     ):
         self.width = width
         self.encoder_ridge = encoder_ridge
@@ -65,6 +70,7 @@ class SHLN(BaseEstimator):
         self.activation = activation
         self.length = length
         self.metric = metric
+        self.networks = networks
 
     def _spec(self) -> HeadSpec:
         parameters.check(self, parameters.SHLN_RULES)
@@ -86,4 +92,5 @@ class SHLN(BaseEstimator):
             activation=parameters.unless_auto(self.activation, str),
             length=parameters.unless_auto(self.length, float),
             metric=parameters.unless_auto(self.metric, str),
+            networks=parameters.unless_auto(self.networks, int),
         )

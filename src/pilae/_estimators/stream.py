@@ -14,6 +14,7 @@ from .._engine.waiting import MOST_WAITING, Waiting, is_tame
 from .._network.output import Output
 from .arrival import Arrival
 from .fitted import FittedModel
+from .members import joined, members, network_by_network
 from .update import added, holding, seen, statistics, summed, with_sums
 from .window import LIGHT, Kept, Window, as_rows, kept
 
@@ -23,6 +24,10 @@ FEW_ROWS = 32
 
 def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel:
     """With these rows in the output layer, predicted first where that was asked for."""
+    if len(models := members(fitted)) > 1:
+        score = fitted.tested if arrival.test is None else tested(fitted, rows, targets, arrival.test)
+        quiet = arrival._replace(test=None)
+        return replace(joined([arrived(each, rows, targets, quiet) for each in models]), tested=score)
     if arrival.window is not None or fitted.window is not None:
         return _slid(fitted, rows, targets, arrival)
     few = _few(fitted, rows, targets, arrival)
@@ -33,12 +38,14 @@ def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival)
     return added(fitted, rows, targets, layers=arrival.layers, fading=arrival.fading)
 
 
+@network_by_network
 def begun_to_fade(fitted: FittedModel, fading: Fading, oldest: int) -> FittedModel:
     """After a first fit whose rows had weights by age, the most of which is given."""
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
     return replace(fitted, head=holding(head, moments), fading=replace(fading, mixed=False, oldest=oldest))
 
 
+@network_by_network
 def windowed(fitted: FittedModel, rows: Rows, targets: Targets, size: int) -> FittedModel:
     """After a first fit to these rows, of which the last stay in."""
     if fitted.head.linear("partial_fit").output.by_class is not None:

@@ -24,6 +24,7 @@ from .._engine.class_sums import ClassSums, check_room
 from .._engine.fading import Fading, now_fading
 from .._engine.moments import Moments
 from .._engine.scaling import Extent, Scaling
+from .._network.averaged import mean_of
 from .._network.fit_output import score_output
 from .._network.head import LinearHead
 from .._network.layer import check_sums, updated_layer
@@ -31,9 +32,11 @@ from .._network.network import FeatureCache, Network
 from .._network.output import Sums, add_features, blurred, definite, features_of
 from .._network.survey import rows_to_score
 from .fitted import FittedModel
+from .members import joined, members, network_by_network
 from .window import kept
 
 
+@network_by_network
 def added(
     fitted: FittedModel, rows: Rows, targets: Targets, *, layers: bool = False, fading: Fading | None = None
 ) -> FittedModel:
@@ -95,6 +98,7 @@ def aged(fitted: FittedModel, rows: Rows, age: Any, method: str) -> None:
     rows.unit = share if rows.unit is None else share * rows.unit
 
 
+@network_by_network
 def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     """Without these rows."""
     head, window = fitted.head.linear("forget"), fitted.window
@@ -131,6 +135,7 @@ def forgotten(fitted: FittedModel, rows: Rows, targets: Targets) -> FittedModel:
     return replace(new, head=left, loo_predictions=None, window=window)
 
 
+@network_by_network
 def forked(fitted: FittedModel) -> FittedModel:
     """The same network with no rows in it."""
     head, empty = fitted.head.linear("fork"), statistics(fitted, "fork").like()
@@ -153,7 +158,8 @@ def forked(fitted: FittedModel) -> FittedModel:
 def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel:
     """With the rows of other models of the same network."""
     assert fitted is not None
-    head, moments, targets = fitted.head.linear("merge"), exact_statistics(fitted, "merge"), fitted.targets
+    exact_statistics(fitted, "merge")
+    targets, bounds = fitted.targets, fitted.bounds
     if any(each.fading is not None for each in (fitted, *others)):
         raise ValueError(
             "Models whose rows lose weight with age cannot be merged, because ages count the rows of one model alone: "
@@ -174,6 +180,17 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
                 f"Model {number} to merge has another network: only models that share one can be merged. Fit one, "
                 "give every site its fork(), and merge the forks."
             )
+        if bounds is not None:
+            far = other.bounds
+            bounds = None if far is None else bounds.joined(far.low, far.high, far.spread)
+    theirs = [members(other) for other in others]
+    each = [_merged(one, [models[k] for models in theirs], targets) for k, one in enumerate(members(fitted))]
+    return replace(joined(each), bounds=bounds)
+
+
+def _merged(fitted: FittedModel, others: list[FittedModel], targets: Targets) -> FittedModel:
+    """The sums of models of one network together."""
+    head, moments = fitted.head.linear("merge"), exact_statistics(fitted, "merge")
     balanced = head.output.by_class
     sums = arranged(balanced or moments, targets.columns_of(fitted.targets))
     for number, other in enumerate(others, 1):
@@ -182,19 +199,14 @@ def merged(fitted: FittedModel | None, others: list[FittedModel]) -> FittedModel
             raise ValueError(f"Model {number} to merge keeps other sums: fit all with the same keep_statistics.")
         more = arranged(theirs or exact_statistics(other, "merge"), targets.columns_of(other.targets))
         sums.merge(more)  # type: ignore[arg-type]
-    bounds = fitted.bounds
-    for other in others:
-        if bounds is not None:
-            far = other.bounds
-            bounds = None if far is None else bounds.joined(far.low, far.high, far.spread)
-    return replace(with_sums(fitted, head, sums, targets), bounds=bounds)
+    return with_sums(fitted, head, sums, targets)
 
 
 def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -> FittedModel:
     """With leave-one-out results for what it is now, from rows that are in it."""
     if targets is not fitted.targets:
         raise ValueError("y holds a class the model does not know: recalibrate reads rows that are in the model.")
-    head, scored = fitted.head.linear("recalibrate"), rows_to_score(rows, seed)
+    scored = rows_to_score(rows, seed)
     if fitted.halves is not None:
         scored = judging_rows(scored, fitted.halves)
         if not scored.n:
@@ -202,10 +214,17 @@ def recalibrated(fitted: FittedModel, rows: Rows, targets: Targets, seed: int) -
                 "All these rows have shaped the network with their labels, so leave-one-out says nothing of them: give "
                 "more rows that are in the model."
             )
+    models = members(fitted)
+    heads = [model.head.linear("recalibrate") for model in models]
     with np.errstate(over="ignore", invalid="ignore"):  # a row that is not in the model has any leverage
-        loo = score_output(head, features_of(fitted.network, head.hidden), scored)
-    output = replace(head.output, loo=loo, scored_rows=scored.numbers)
-    return replace(fitted, head=LinearHead(head.hidden, output), targets=targets.smeared(loo)).judged(scored)
+        found = [
+            score_output(head, features_of(model.network, head.hidden), scored)
+            for head, model in zip(heads, models, strict=True)
+        ]
+    loo, first = mean_of(found), heads[0]
+    output = replace(first.output, loo=loo, scored_rows=scored.numbers)
+    models[0] = replace(models[0], head=LinearHead(first.hidden, output))
+    return replace(joined(models), targets=targets.smeared(loo)).judged(scored)
 
 
 # ------------------------------------------------------------------------------------------------------- inside
@@ -272,6 +291,7 @@ def all_of(sums: Sums) -> Moments:
     return sums if isinstance(sums, Moments) else sums.balanced()
 
 
+@network_by_network
 def with_class_sums(fitted: FittedModel, rows: Rows, factor: np.ndarray) -> FittedModel:
     """With the sums of the rows it was fitted to by class; their weights hold the `factor` of their class."""
     head, moments = fitted.head.linear("fit"), statistics(fitted, "fit")
@@ -301,6 +321,8 @@ def with_sums(fitted: FittedModel, head: LinearHead, sums: Sums, targets: Target
 def network_hash(fitted: FittedModel, method: str) -> str:
     """SHA-256 of everything that makes features and decides how they are summed."""
     statistics(fitted, method)
+    if len(models := members(fitted)) > 1:
+        return hashlib.sha256("".join(network_hash(model, method) for model in models).encode()).hexdigest()
     network, head = fitted.network, fitted.head.linear(method)
     digest = hashlib.sha256()
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._arrays import Array, namespace, to_numpy
 from .._data.rows import Rows
 from .._engine.activations import SLOPES
+from .averaged import AveragedHead
 from .head import LinearHead
 from .network import Network
 from .neurons import Hidden, HiddenLayer
@@ -24,18 +25,25 @@ def importances(network: Network, head: LinearHead, scored: Rows, scale: np.ndar
     """One number a column of the rows, all together 1: the mean square of the change of the outputs (in their `scale`)
     when a column changes by its standard deviation. None where no column matters."""
     rows = scored.first(ROWS)
-    X, xp = rows.whole().X, rows.space.xp
+    X = rows.whole().X
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
     signs = np.random.default_rng([seed, 2]).choice([-1.0, 1.0], (rows.n, len(scale))) / scale
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        coef = xp.astype(head.output.coef, xp.float64, copy=False)
-        G = rows.space.asarray(signs, "float64") @ coef.mT
-        F = network(X)
-        G = G if head.hidden is None else _through_hidden(head.hidden, F, G)
+        G = _through_head(head, network(X), rows.space.asarray(signs, "float64"))
         share, x = weight / weight.sum(), to_numpy(X).astype(np.float64)
         columns = (share @ _back(network, X, G) ** 2) * (share @ (x - share @ x) ** 2)
     total = float(columns.sum())
     return columns / total if np.isfinite(total) and total > 0 else None
+
+
+def _through_head(head: LinearHead, F: Array, G: Array) -> Array:
+    """From the gradient in the outputs to that in the features F."""
+    xp = namespace(F)
+    if isinstance(head, AveragedHead):
+        each = zip((head.first, *head.others), head.parts(F), strict=True)
+        return xp.concat([_through_head(*one, G) for one in each], axis=1) / len(head.columns)
+    G = G @ xp.astype(head.output.coef, xp.float64, copy=False).mT
+    return G if head.hidden is None else _through_hidden(head.hidden, F, G)
 
 
 def _through_hidden(hidden: HiddenLayer, F: Array, G: Array) -> Array:

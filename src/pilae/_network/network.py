@@ -52,7 +52,8 @@ class Network:
     @property
     def widest(self) -> int:
         """Neurons of the widest layer, or columns of the scaled input."""
-        return max([layer.width for layer in self.layers] + [self.scaled_width(0)])
+        own = [layer.width for layer in self.layers] + [self.scaled_width(0)]
+        return max(own + [other.widest for other in self.others])
 
     def scaled_width(self, columns: int) -> int:
         """Columns of the scaled input of rows of so many columns."""

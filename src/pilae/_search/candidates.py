@@ -114,6 +114,16 @@ class Candidates(Search[Plan]):
         hopeless = len(scores) < len(self.trials)
         return Judged(scores, losses, head.output, self.trial.scale, about, brittle, hopeless)
 
+    def finished(self, chosen: Plan) -> list[Row]:
+        """The table for people, where nothing is averaged yet."""
+        table = super().finished(chosen)
+        for row in table:
+            row["averaged"] = False
+        return table
+
+    def left(self) -> list[Row]:
+        return [row | {"averaged": False} for row in super().left()]
+
     def columns_of(self, plan: Plan) -> Row:
         return plan._asdict() if plan.head == "shln" else plan._asdict() | dict.fromkeys(NEURON_COLUMNS)
 

@@ -13,6 +13,7 @@ from .._engine.pieces import Pieces
 from .._network.metric import FULL_COLUMNS, NO_SHAPE, Shape
 from .._network.radial import KERNELS
 from .._network.structure import Plan, scaling_rule
+from .averaging import Pair, second_network
 from .candidates import Candidates, Row, best_of, measured, plan_of
 from .search import loss_of
 from .trial import Trial
@@ -72,6 +73,13 @@ class Choice(NamedTuple):
     table: list[Row] = []  # noqa: RUF012  (of a tuple: nobody adds to it)
     untried: list[Row] = []  # noqa: RUF012
     """What there was no time for, as rows of the table."""
+    second: "Choice | None" = None
+    """Another network, for the mean of both, and the optimism of that."""
+
+    @property
+    def shaped(self) -> bool:
+        """Whether labels shaped any of its networks."""
+        return self.plan.rounds > 0 or (self.second is not None and self.second.shaped)
 
 
 class NetworkSearch(Candidates):
@@ -107,11 +115,16 @@ class NetworkSearch(Candidates):
             self._later_round()
 
     def _result(self) -> Choice:
-        chosen = self.winner()
-        shape, optimism = self.trial.shape(chosen), self.optimism(chosen, self.spec.seed)
+        chosen, second = self.winner(), None
+        plan = second_network(self, chosen)
+        if plan is not None:
+            row, optimism = self.row_of(plan), self.optimism(Pair(chosen, plan), self.spec.seed)
+            assert row is not None
+            second = Choice(plan, row["ridge"], self.trial.shape(plan), optimism)
+        optimism = self.optimism(chosen, self.spec.seed)
         table = self.finished(chosen)
         near = next((row["ridge"] for row in table if row["chosen"]), None)
-        return Choice(chosen, near, shape, optimism, table, self.left())
+        return Choice(chosen, near, self.trial.shape(chosen), optimism, table, self.left(), second)
 
     def alternative(self, row: Row) -> Choice:
         """Another row of the table as a choice."""
@@ -174,7 +187,7 @@ class NetworkSearch(Candidates):
         before, self.trials, self.best, self.round = self.best, [trial], None, self.round + 1
         self._entering = best
         self.go()
-        if self.stopped and before is not None and self._row_of(before[0]) is None:
+        if self.stopped and before is not None and self.row_of(before[0]) is None:
             self.best, self.round = before, self.round - 1
         self.best = self.best or before  # where all are brittle now
 

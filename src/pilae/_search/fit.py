@@ -21,7 +21,7 @@ from .._network.survey import SCORED_ROWS, Survey, SurveySpec, scored_rows, surv
 from .builder import Builder, Products
 from .candidates import LAST_ROUND, rounds_for
 from .choice import ENCODER_RIDGES, Choice, NetworkSearch
-from .promise import kept
+from .promise import averaged, kept
 from .search import Merits
 from .spec import HEAD_RIDGE, HEAD_RIDGE_ON_INPUT, Spec
 from .trial import Sampled
@@ -79,11 +79,11 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
         search = NetworkSearch(spec, Sampled(rows, survey, halves, scalings), merits)
         choice = search.run() if spec.searching else search.run_with(_given_plan(spec, survey))
         rows.progress.end_of_stages()
-        if halves is not None and choice.plan.rounds:  # rows that shaped the network are never scored
-            survey = replace(survey, scored=judging_rows(survey.scored, halves))
     else:
         choice = Choice(_given_plan(spec, survey))
     plan = choice.plan
+    if halves is not None and choice.shaped:  # rows that shaped the network are never scored
+        survey = replace(survey, scored=judging_rows(survey.scored, halves))
     if (
         spec.fit_rows == "auto"
         and survey.fitted is not rows
@@ -96,20 +96,28 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
         plan = _with_ridge(spec, plan._replace(depth=0))
     head = builder.head(grower, plan, y, fit_params, choice.near, choice.shape)
     if spec.searching and isinstance(head, LinearHead):
+        before = choice.shaped
         choice, grower, head = kept(builder, choice, grower, head, search.alternative)
-        if halves is not None and choice.plan.rounds and not plan.rounds:  # another has taken its place
+        if halves is not None and choice.shaped and not before:  # another has taken its place
             survey = replace(survey, scored=judging_rows(survey.scored, halves))
         plan = choice.plan
-    rows.passes = grower.passes
     network = builder.network(grower, plan)
+    if choice.second is not None and isinstance(head, LinearHead):
+        choice, network, head = averaged(builder, choice, network, head)
+    rows.passes = grower.passes
+    return _with_judgement(builder, survey, choice, network, head)
+
+
+def _with_judgement(builder: Builder, survey: Survey, choice: Choice, network: Network, head: Head) -> Result:
+    """What is known of a network and its head, which are fitted now."""
     moved = judging = None
-    judges = np.zeros(0, np.int64)
+    judges, halves = np.zeros(0, np.int64), builder.halves
     if isinstance(head, LinearHead):
-        moved = importances(network, head, survey.scored, builder.scale, spec.seed)
+        moved = importances(network, head, survey.scored, builder.scale, builder.spec.seed)
         judging = builder.judging(head)
         asked = builder.survey.scored
         judges = (np.arange(asked.n) if asked.numbers is None else asked.numbers)[builder.judges]
-    halves = remembered(halves, survey.searched) if halves is not None and plan.rounds else None
+    halves = remembered(halves, survey.searched) if halves is not None and choice.shaped else None
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     table = choice.table + choice.untried
     spread = np.sqrt(to_numpy(survey.moments.variance_a()))

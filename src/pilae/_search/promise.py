@@ -3,11 +3,12 @@
 A sample says little where single rows carry the variance, or where few neurons behave unlike many. So the leave-one-out
 error of the whole fit is compared with that of the trial. Where they part by more than their errors allow, where a
 plain ridge or the mean would have done better, or where single rows make up the error, the next candidates are fitted
-to all rows too, and the best of them stays.
+to all rows too, and the best of them stays. A second network, for the mean of both, has to keep its promise as well.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +17,15 @@ from .._arrays import to_numpy
 from .._base.budget import active_budget
 from .._base.warn import warn
 from .._data.halves import FEW_ROWS
+from .._network.averaged import mean_of, side_by_side
 from .._network.growth import Grower
 from .._network.head import LinearHead
+from .._network.network import Network
 from .._network.structure import Plan
 from .builder import Builder
 from .candidates import Row, family, plan_of
 from .choice import Choice
-from .search import loss_of
+from .search import loss_of, row_losses
 
 APART = 3.0
 """Standard errors that a whole fit may be worse than its trial."""
@@ -93,6 +96,35 @@ def kept(
     return best.choice._replace(table=table, optimism=choice.optimism), best.grower, best.head
 
 
+def averaged(
+    builder: Builder, choice: Choice, network: Network, head: LinearHead
+) -> tuple[Choice, Network, LinearHead]:
+    """The first network beside the second one that the search has found for it, where on all rows, too, the mean of
+    their outputs has the lower loss; else the first alone."""
+    second = choice.second
+    assert second is not None
+    alone, grower = choice._replace(second=None), builder.grow(second.plan)
+    try:
+        beside = builder.head(grower, second.plan, None, {}, second.near, second.shape)
+    except np.linalg.LinAlgError:  # numbers beyond the dtype's range
+        return alone, network, head
+    assert isinstance(beside, LinearHead)
+    both = mean_of([builder.judging(each) for each in (head, beside)])
+    classes = builder.rows.n_classes > 0
+    losses = [row_losses(each, builder.scale, classes) for each in (both, builder.judging(head))]
+    if not both.chooser.any() or not both.lower(*losses):
+        return alone, network, head
+    loo = mean_of([head.residuals(), beside.residuals()])
+    heads = [
+        replace(head, output=replace(head.output, loo=loo)),
+        replace(beside, output=replace(beside.output, loo=None, scored_rows=None)),
+    ]
+    networks = [network, builder.network(grower, second.plan)]
+    for row in choice.table:
+        row["averaged"] = row["chosen"] or (row["round"] == choice.table[-1]["round"] and plan_of(row) == second.plan)
+    return choice._replace(optimism=second.optimism), *side_by_side(networks, heads, builder.rows.d)
+
+
 def _judged(builder: Builder, choice: Choice, grower: Grower, head: LinearHead) -> Whole:
     scores = builder.judging(head)
     scores = scores._replace(chooser=scores.weight)
@@ -106,7 +138,7 @@ def _note(table: list[Row], tried: list[Whole], best: Whole, n: int) -> None:
     for each in tried:
         about = {"round": number, "rows": n, "width": each.head.width, "loss": each.error, "error": each.error}
         about |= dict.fromkeys(("standard_error", "error_standard_error"), each.standard_error)
-        about |= {"ridge": each.head.output.ridge, "brittle": False, "seconds": 0.0}
+        about |= {"ridge": each.head.output.ridge, "brittle": False, "averaged": False, "seconds": 0.0}
         table.append(columns | each.choice.plan._asdict() | about)
     for row in table:
         row["chosen"] = row["round"] == number and row["loss"] == best.error

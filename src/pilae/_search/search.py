@@ -58,7 +58,7 @@ class Search(Generic[P]):
         self.rounds = 1
         """How many there will be."""
         self.budget, self.stopped = active_budget(), False
-        self._kept: dict[tuple[int, P], tuple[np.ndarray, np.ndarray]] = {}
+        self._kept: dict[tuple[int, Any], tuple[np.ndarray, np.ndarray]] = {}
         """Losses and merits of the rows, by round and plan."""
         self.table: list[dict[str, Any]] = []
         self.untried: list[tuple[int, P]] = []
@@ -123,7 +123,7 @@ class Search(Generic[P]):
         key, losses = (self.round, plan), [row["loss"] for row in self.sound() if row["round"] == self.round]
         if key in self._known._refused:
             return math.inf
-        row = self._known._row_of(plan)
+        row = self._known.row_of(plan)
         if row is None:
             self._planned.append(plan)
             loss = NO_GAIN * min(losses, default=1.0)
@@ -133,7 +133,7 @@ class Search(Generic[P]):
             self.best = plan, np.ones(0)
         return math.inf if row["brittle"] else row["loss"]
 
-    def _row_of(self, plan: P) -> dict[str, Any] | None:
+    def row_of(self, plan: P) -> dict[str, Any] | None:
         """Of this round."""
         return next((row for row in self.table if row["plan"] == plan and row["round"] == self.round), None)
 
@@ -149,7 +149,7 @@ class Search(Generic[P]):
 
     def loss(self, plan: P, near: float | None = None) -> float:
         """Judge one candidate, note it, keep it if it is the best so far. Its loss; infinite where it is no choice."""
-        row = self._row_of(plan)
+        row = self.row_of(plan)
         if row is not None:
             return math.inf if row["brittle"] else row["loss"]
         if self._known is not None:
@@ -171,7 +171,7 @@ class Search(Generic[P]):
     def _noted(self, plan: P, judged: Judged, scores: Scored, error: float, seconds: float) -> float:
         """A candidate in the table; its loss."""
         output, losses = judged.output, np.concatenate(judged.losses)
-        loss, error = rounded(float(np.average(losses, weights=scores.chooser))), rounded(error)
+        loss, error = mean_loss(losses, scores.chooser), rounded(error)
         self.table.append(
             {
                 "plan": plan,
@@ -192,16 +192,19 @@ class Search(Generic[P]):
             return math.inf
         if not self.may_win(plan) or judged.hopeless:
             return loss
-        if self.merits is not None:
-            parts = [self.merits(part) for part in judged.scores]
-            self._kept[self.round, plan] = losses, np.concatenate(parts)
-            self._weights[self.round], self._groups[self.round] = scores.chooser, scores.group
+        self.keep(plan, judged.scores, losses)
+        self._weights[self.round], self._groups[self.round] = scores.chooser, scores.group
         if self.best is None or scores.lower(losses, self.best[1]):
             self.best = plan, losses
             self._led.add((self.round, plan))
         return loss
 
-    def optimism(self, chosen: P, seed: int) -> float:
+    def keep(self, plan: Any, scores: list[Scored], losses: np.ndarray) -> None:
+        """Remember what it lost and won on each row of this round."""
+        if self.merits is not None:
+            self._kept[self.round, plan] = losses, np.concatenate([self.merits(part) for part in scores])
+
+    def optimism(self, chosen: Any, seed: int) -> float:
         """What of the winner's score is the luck of having been chosen by the rows that it is scored on.
 
         Rows, or groups, are drawn again and again, as many as there are: the best on these is scored on those that were
@@ -265,6 +268,11 @@ def joined(parts: list[Scored]) -> Scored:
         count += len(part.weight)
     parts = [part._replace(group=group) for part, group in zip(parts, numbers, strict=True)]
     return Scored(*map(concatenated, zip(*parts, strict=True)))
+
+
+def mean_loss(losses: np.ndarray, weights: np.ndarray) -> float:
+    """Of rows of these weights."""
+    return rounded(float(np.average(losses, weights=weights)))
 
 
 def rounded(loss: float) -> float:

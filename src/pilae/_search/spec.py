@@ -35,7 +35,15 @@ class HeadSpec:
     length: float | None = None
     metric: str | None = None
     """ "inputs" (what labels say is not asked), "labels" or "diagonal"."""
+    networks: int | None = None
+    """How many are averaged."""
     estimator: BaseEstimator | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether the search may find any hidden layer."""
+        given = (self.width, self.encoder_ridge, self.anchors, self.direct, self.activation, self.length, self.metric)
+        return self.kind == "shln" and not self.formula and all(each is None for each in given)
 
     @property
     def shaped(self) -> bool:

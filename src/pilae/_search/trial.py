@@ -56,7 +56,8 @@ class Trial(Builder):
         self.spread = float(np.sum(to_numpy(survey.targets.variance_a()) / self.scale**2))
         """The squared error of always saying the mean."""
         self._grown: dict[tuple[str, int], Grower] = {}
-        self._fitted: dict[Plan, LinearHead] = {}
+        self.fitted: dict[Plan, LinearHead] = {}
+        """The candidates so far."""
         self._outer: dict[Plan, Array] = {}
         self._shapes: dict[Plan, Shape] = {}
         self._shaping: tuple[np.ndarray, np.ndarray] | None = None
@@ -68,7 +69,7 @@ class Trial(Builder):
     def widened(self, size: Round) -> "Trial":
         """The same rows with more neurons: scalings, layers and metrics are there already."""
         new = copy.copy(self)
-        new.width, new._fitted, new._outer = self._width(size), {}, {}
+        new.width, new.fitted, new._outer = self._width(size), {}, {}
         new._shapes = dict(self._shapes)
         return new
 
@@ -102,7 +103,7 @@ class Trial(Builder):
         """Its head, as wide as the round or as was asked for."""
         width = min(self.width, self.spec.head.width or self.width)
         head = self.linear(self.grown(plan.input_scaling, plan.depth), plan, width, near, self.shape(plan))
-        self._fitted[plan] = head
+        self.fitted[plan] = head
         return head
 
     def judging(self, head: LinearHead) -> Scored:
@@ -130,7 +131,7 @@ class Trial(Builder):
     def _learnt(self, plan: Plan) -> Array:
         """M of this candidate, fitted to the half that shapes alone, at the ridge that the other half has chosen."""
         if plan not in self._outer:
-            head = self._fitted.get(plan) or self.candidate(plan, None)
+            head = self.fitted.get(plan) or self.candidate(plan, None)
             assert head.hidden is not None
             assert self.halves is not None
             rows = self.input(self.grown(plan.input_scaling, plan.depth), plan).rows

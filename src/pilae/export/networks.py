@@ -1,5 +1,7 @@
 """Networks and output layers as operations of a graph."""
 
+from functools import partial, reduce
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from .._engine.calibration import Calibration
 from .._engine.curve import Curve
 from .._engine.pieces import Pieces
 from .._engine.scaling import Scaling, Squash
+from .._network.averaged import AveragedHead
 from .._network.head import EstimatorHead, LinearHead
 from .._network.network import Network
 from .._network.neurons import HiddenLayer
@@ -128,6 +131,11 @@ def _limits(fitted: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _scores(graph: Graph, head: LinearHead, x: str) -> str:
+    if isinstance(head, AveragedHead):
+        edges = pairwise(accumulate(head.columns, initial=0))
+        parts = [graph.op("Slice", x, *(graph.integers([place]) for place in (*edge, 1))) for edge in edges]
+        each = [_scores(graph, one, part) for one, part in zip((head.first, *head.others), parts, strict=True)]
+        return graph.op("Mul", reduce(partial(graph.op, "Add"), each), 1.0 / len(each))
     if head.hidden is not None:
         x = _hidden(graph, head.hidden, x)
     return graph.op("Add", graph.op("MatMul", x, head.output.coef), head.output.intercept)

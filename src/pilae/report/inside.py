@@ -25,6 +25,15 @@ def network_section(summary: dict[str, Any], figures: Figures) -> Section:
         if head.get("ridge") is not None:
             links = ", with direct links from the input" if head["direct_links"] else ""
             text.append(f"Output ridge {word(head['ridge'])} per unit of weight{links}.")
+    for other in network.get("averaged_with", []):
+        beside, layers = other["head"], len(other["layers"])
+        neurons = "no hidden neurons" if beside["activation"] is None else f"{beside['width']} neurons"
+        text.append(
+            "What the model says is the mean of the outputs of two networks, each with an output layer of its own, "
+            "because leave-one-out has a lower loss so. The second, beside the one shown here: input scaling "
+            f"{other['input_scaling']}, {layers} {'layer' if layers == 1 else 'layers'}, {neurons}"
+            + ("." if beside["activation"] is None else f" ({beside['activation']}).")
+        )
     caption = "Layers, from input to output."
     if network["layers"]:
         caption += (
@@ -51,8 +60,9 @@ def search_section(summary: dict[str, Any], figures: Figures) -> Section | None:
         last = max(row["round"] for row in search)
         section.text.append(
             f"{len(search)} candidates were compared by the leave-one-out loss of their output layer on training "
-            "rows that are not neurons themselves and had no part in a metric; the lowest was taken (highlighted), "
-            "and of equal ones the simpler. Rounds say how often the labels have shaped a candidate's metric."
+            "rows that are not neurons themselves and had no part in a metric; the lowest was taken (highlighted; of "
+            "two, outputs are averaged), and of equal ones the simpler. Rounds say how often the labels have shaped a "
+            "candidate's metric."
         )
         if last > 1:
             section.text.append(
@@ -96,7 +106,7 @@ def _round(search: list[dict[str, Any]], number: int, last: int) -> Table:
         f"{name}: {len(rows)} candidates on {word(rows[0]['rows'])} training rows, the best first.",
         ["candidate", "width", "loss", "± standard error"],
         cells,
-        chosen=[bool(row["chosen"]) for row in rows],
+        chosen=[bool(row["chosen"] or row["averaged"]) for row in rows],
         most=SHOWN_CANDIDATES,
         ways=alike(cells, 2, 3),
     )

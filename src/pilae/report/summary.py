@@ -17,8 +17,10 @@ from .._data.labels import plain_labels
 from .._data.rows import Rows
 from .._engine.moments import Moments
 from .._network import structure
-from .._network.head import LinearHead
+from .._network.averaged import taken_apart
+from .._network.head import EstimatorHead, Head, LinearHead
 from .._network.layer import decoder_with_bias
+from .._network.network import Network
 from ..plot import SpectrumDisplay
 from ..save import versions
 from .columns import CURVES, curves, own_columns, shuffled, table_columns
@@ -174,7 +176,15 @@ SCALINGS = {"Squash": "asinh", "Pieces": "pieces"}
 
 
 def _network(model: BaseEstimator) -> dict[str, Any]:
-    scaling, head = model.network_.scaling, getattr(model, "head_", None)
+    network, head = model.network_, getattr(model, "head_", None)
+    if not isinstance(head, LinearHead):
+        return _one_network(network, head)
+    first, *others = (_one_network(*each) for each in taken_apart(network, head))
+    return first | ({"averaged_with": others} if others else {})
+
+
+def _one_network(layers: Network, head: Head | None) -> dict[str, Any]:
+    scaling = layers.scaling
     network: dict[str, Any] = {
         "input_scaling": "none" if scaling is None else SCALINGS.get(type(scaling).__name__, "standard"),
         "layers": [
@@ -186,7 +196,7 @@ def _network(model: BaseEstimator) -> dict[str, Any]:
                 "seconds": layer.seconds,
                 "passes": layer.passes,
             }
-            for layer in model.layers_
+            for layer in layers.layers
         ],
     }
     if isinstance(head, LinearHead):
@@ -202,6 +212,7 @@ def _network(model: BaseEstimator) -> dict[str, Any]:
         }
         network["ridge_path"] = sorted(head.output.path.items())
     elif head is not None:
+        assert isinstance(head, EstimatorHead)
         network["head"] = {"kind": type(head.estimator).__name__, "width": None}
     return network
 
