@@ -1,5 +1,7 @@
 """Numbers of absurd size and odd containers: the same model as in ordinary ones, or one sentence."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,6 +193,46 @@ def test_later_rows_whose_sums_overflow_change_nothing(update):
     with pytest.raises(ValueError, match="their sums overflow"):
         model.partial_fit(1e300 * X, T, update=update)
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e306], ids=["squares", "weights"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_few_rows_whose_weights_overflow_change_nothing(dtype, weight):
+    """Rows that wait for the sums are refused when they come, not when somebody asks."""
+    model = PILAERegressor(depth=0, head="ridge", ridge=1e-2, dtype=dtype).fit(X, T)
+    before = model.predict(X)
+    rows = (1e5 if weight < 1e306 else 1.0) * X[:8]
+    with pytest.raises(ValueError, match="their sums overflow"):
+        model.partial_fit(rows, T[:8], sample_weight=np.full(8, weight))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def answers_or_refuses(model, step):
+    before = model.decision_function(X)
+    try:
+        step(model)
+    except ValueError:
+        with pytest.raises(ValueError, match="their sums overflow"):
+            step(model)
+        np.testing.assert_array_equal(model.decision_function(X), before)
+        return False
+    assert np.isfinite(model.decision_function(X)).all()
+    return True
+
+
+@pytest.mark.parametrize("count", [8, 60], ids=["few", "many"])
+def test_what_is_made_of_sums_that_were_taken_does_not_overflow(count):
+    """Traces are larger than the sums: these end before the numbers do."""
+    model = clone(RIDGE).fit(X, Y)
+    weights = [np.full(count, 10.0**power) for power in range(290, 309)]
+    taken = [
+        answers_or_refuses(model, lambda model, w=w: model.partial_fit(X[:count], Y[:count], sample_weight=w))
+        for w in weights
+    ]
+    assert taken == sorted(taken, reverse=True)
+    assert set(taken) == {True, False}
+    others = [copy.deepcopy(model) for _ in range(100)]
+    assert not answers_or_refuses(model, lambda model: model.merge(*others))
 
 
 # -------------------------------------------------------------------------------------------------- odd containers

@@ -51,6 +51,9 @@ VANISHED = 1e-250
 """Sums below it are nothing: numbers that went on fading would end where each operation takes a hundred times as long,
 and never at zero."""
 
+LARGEST = 1e305
+"""Most that a sum times the number of columns may be: traces are made of it, and ridges of these."""
+
 FAR = 1e4
 """The mean may be away from the shift by this many variances, squared distances compared, before sums that fade are
 taken about another one: what they held about the old one fades, but what comes would lose digits."""
@@ -274,10 +277,10 @@ class Moments:
         return xp.maximum(xp.abs(self.mean_a), xp.sqrt(self.squares() / self.weight))
 
     def is_finite(self) -> bool:
-        """Whether nothing has overflowed: no product is larger than the squares of what is multiplied."""
-        xp = self.space.xp
-        sums = (self.squares(), self.sum_a, self.bb, self.sum_b)
-        return all(bool(xp.all(xp.isfinite(each))) for each in sums if each is not None)
+        """Whether neither has overflowed nor will what is made of them: no product exceeds its factors' squares."""
+        xp, sums = self.space.xp, [x for x in (self.squares(), self.sum_a, self.bb, self.sum_b) if x is not None]
+        most = LARGEST / (int(sums[0].shape[0]) if sums else 1)
+        return self.weight <= most and all(bool(xp.all(xp.abs(x) <= most)) for x in sums)
 
     def leading(self, p: int) -> Self:
         """The same rows with only the first p columns of A."""

@@ -18,7 +18,7 @@ MOST_WAITING = 256
 """Rows that wait at most."""
 
 TAME_SQUARES = {"float64": 1e200, "float32": 1e30}
-"""Rows whose squares sum up to more are added at once: sums that overflow are refused when the rows come."""
+"""Rows whose weighted squares may sum up to more are added at once: sums that overflow are refused when they come."""
 
 
 class Arrived(NamedTuple):
@@ -62,7 +62,10 @@ class Waiting:
         return total
 
 
-def is_tame(F: np.ndarray, Z: np.ndarray) -> bool:
-    """Whether sums of these rows cannot overflow."""
+def is_tame(sums: Moments, F: np.ndarray, Z: np.ndarray, w: np.ndarray | None) -> bool:
+    """Whether these rows can be added to the sums later, and nothing overflows: neither their squares about the shift,
+    nor the weights themselves, whose roots have the dtype of the products."""
+    heaviest = 1.0 if w is None else float(w.max())
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.vdot(F, F)) + float(np.vdot(Z, Z)) < TAME_SQUARES[F.dtype.name]  # False of NaN
+        squares = sum(float(np.vdot(x, x)) for x in (F, Z, sums.shift_a, sums.shift_b))
+        return heaviest * (1.0 + squares) < TAME_SQUARES[F.dtype.name]  # False of NaN

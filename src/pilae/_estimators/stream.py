@@ -15,7 +15,7 @@ from .._network.output import Output
 from .arrival import Arrival
 from .fitted import FittedModel
 from .members import joined, members, network_by_network
-from .update import added, holding, seen, statistics, summed, with_sums
+from .update import added, holding, join, seen, statistics, summed, with_sums
 from .window import LIGHT, Kept, Window, as_rows, kept
 
 FEW_ROWS = 32
@@ -92,7 +92,7 @@ def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) ->
     block = rows.whole()
     with np.errstate(over="ignore", invalid="ignore"):
         F = head.features(fitted.network(block.X))
-    if not is_tame(F, block.Z) or (fading is not None and not _keeps_scales(output, F)):
+    if not is_tame(output.moments, F, block.Z, block.w) or (fading is not None and not _keeps_scales(output, F)):
         return None
     score = fitted.tested
     if test is not None:
@@ -177,6 +177,6 @@ def _from_window(fitted: FittedModel, targets: Targets, window: Window) -> Fitte
     head, empty = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit").empty()
     moments = copy.copy(empty)
     for each in as_rows(list(window.chunks), targets, fitted.network.space, fitted.network.dtype):
-        moments.merge(summed(fitted, head, fitted.network, each, moments).sums)
+        join(moments, summed(fitted, head, fitted.network, each, moments).sums)
     new = with_sums(fitted, head, moments, targets)
     return replace(new, window=replace(window, steps=0))

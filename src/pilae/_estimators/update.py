@@ -53,7 +53,7 @@ def added(
     if fading is not None:
         sums.fade(fading.kept(rows.n))
     arrived = summed(fitted, head, network, rows, sums, fading)
-    sums.merge(arrived.sums)
+    join(sums, arrived.sums)
     if fading is not None:
         sums.follow()
     new = with_sums(fitted, head, sums, targets)
@@ -73,6 +73,12 @@ def seen(fitted: FittedModel, extent: Extent) -> FittedModel:
 def arranged(sums: Sums, columns: list[int | None] | None) -> Sums:
     """A copy, with columns for classes that came."""
     return sums.copy() if columns is None else sums.arranged(columns)
+
+
+def join(sums: Sums, more: Sums) -> None:
+    """Add sums of the same kind; `with_sums` refuses what overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums.merge(more)  # type: ignore[arg-type]
 
 
 def holding(head: LinearHead, moments: Moments) -> LinearHead:
@@ -198,7 +204,7 @@ def _merged(fitted: FittedModel, others: list[FittedModel], targets: Targets) ->
         if (theirs is None) != (balanced is None):
             raise ValueError(f"Model {number} to merge keeps other sums: fit all with the same keep_statistics.")
         more = arranged(theirs or exact_statistics(other, "merge"), targets.columns_of(other.targets))
-        sums.merge(more)  # type: ignore[arg-type]
+        join(sums, more)
     return with_sums(fitted, head, sums, targets)
 
 
