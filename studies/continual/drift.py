@@ -96,11 +96,11 @@ STREAMS = {"Hyperplane": hyperplane, "SEA": sea, "Agrawal": agrawal}
 def pilae(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """A linear model and a network, each with three half-lives; the answer is that of the best running score so far.
     The network is found again now and then, from the latest rows, and takes the place of the one before the last."""
-    from pilae import PILAEClassifier
+    from pilae import SHLN, PILAEClassifier
 
     first = np.arange(FIRST)
     linear = _fading(PILAEClassifier(depth=0, head="ridge", random_state=0), X[first], y[first])
-    last, latest = [], _fading(PILAEClassifier(random_state=0), X[first], y[first])
+    last, latest = [], _fading(PILAEClassifier(head=SHLN(networks=1), random_state=0), X[first], y[first])
     best, said = linear[0][0], []
     for start in range(FIRST, len(X), BATCH):
         rows = slice(start, start + BATCH)
@@ -110,7 +110,7 @@ def pilae(X: np.ndarray, y: np.ndarray) -> np.ndarray:
             model.partial_fit(X[rows], y[rows], half_life=half_life, test_first=SCORED)
         if (start - FIRST) % FOUND == FOUND - BATCH:
             recent = slice(start + BATCH - LATEST, start + BATCH)
-            last, latest = latest, _fading(PILAEClassifier(random_state=0), X[recent], y[recent])
+            last, latest = latest, _fading(PILAEClassifier(head=SHLN(networks=1), random_state=0), X[recent], y[recent])
         tried = [model for model, _ in pool if model.stream_.count >= SCORED]
         best = max(tried, key=lambda model: model.stream_score_) if tried else best
     return np.concatenate(said)
@@ -126,9 +126,9 @@ def _fading(model: Any, X: np.ndarray, y: np.ndarray) -> list[tuple[Any, float]]
 
 def pilae_of_all_rows(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Nothing is forgotten."""
-    from pilae import PILAEClassifier
+    from pilae import SHLN, PILAEClassifier
 
-    return _by_batches(PILAEClassifier(random_state=0).fit(X[:FIRST], y[:FIRST]), X, y)
+    return _by_batches(PILAEClassifier(head=SHLN(networks=1), random_state=0).fit(X[:FIRST], y[:FIRST]), X, y)
 
 
 def sgd(X: np.ndarray, y: np.ndarray) -> np.ndarray:

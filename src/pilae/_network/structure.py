@@ -21,7 +21,7 @@ RECONSTRUCTION_TARGET = 1e-3
 RANK_TOLERANCE = 0.01
 """growth="rank" stops when ||H^+ H - I||^2 = N - rank falls below this fraction of N."""
 
-HEAD_WIDTH_LIMIT = 5000
+HEAD_WIDTH_LIMIT = 6000
 """The widest head that SHLN(width="auto") considers."""
 
 GPU_WIDTH_LIMIT = 30_000
