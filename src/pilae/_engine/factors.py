@@ -9,6 +9,10 @@ EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
+KEPT_NUMBERS = 20_000_000
+"""Factors of several ridges are kept up to so many numbers: of wide layers two would be too much to hold."""
+
+
 class Factor:
     """(G + lambda I) factorised for one ridge: q = L^-1 f for rows, and the solution."""
 
@@ -44,7 +48,8 @@ class RidgeFactors:
         self.G, self.C, self.weight = G, C, weight
         self._eigen: tuple[Array, Array, Array, float] | None = None
         self.route = "cholesky"
-        self._last: tuple[float, Factor] | None = None
+        self._kept: dict[float, Factor] = {}
+        """The last factors, as many as KEPT_NUMBERS allow: one at least."""
         self._trace: float | None = None
         self._indefinite = 0.0 if nested or G.shape[0] > EIGEN_WIDTH else np.inf
         """The largest ridge that is known to have no Cholesky factor; larger ones may have."""
@@ -58,15 +63,16 @@ class RidgeFactors:
     def at(self, ridge: float) -> Factor:
         lam = ridge * self.weight
         if self._eigen is None or ridge > self._indefinite:
-            if self._last is not None and self._last[0] == ridge:
-                return self._last[1]
-            self._last = None  # two at once would be too much to hold
+            if ridge in self._kept:
+                return self._kept[ridge]
+            while self._kept and (len(self._kept) + 1) * self.G.shape[0] ** 2 > KEPT_NUMBERS:
+                del self._kept[next(iter(self._kept))]
             if self._trace is None:
                 self._trace = float(namespace(self.G).sum(diagonal(self.G)))
             L = ridge_factor(self.G, lam, self._trace)
             if L is not None:
-                self._last, self.route = (ridge, Factor(solve_triangular(L, self.C), L=L)), "cholesky"
-                return self._last[1]
+                self._kept[ridge], self.route = Factor(solve_triangular(L, self.C), L=L), "cholesky"
+                return self._kept[ridge]
             self._indefinite = ridge
             if self._eigen is None:
                 self._decompose("eigh (not positive definite)")

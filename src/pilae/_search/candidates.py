@@ -194,6 +194,11 @@ def measured(plan: Plan) -> bool:
     return plan.neurons == "radial" or plan.rounds > 0
 
 
+def is_shaped(plan: Plan, like: Plan) -> bool:
+    """Whether its neurons are of the kind of another's, under a metric from labels."""
+    return plan.rounds > 0 and family(plan._replace(rounds=0)) == family(like._replace(rounds=0))
+
+
 def family(plan: Plan) -> tuple:
     """Candidates that differ in little."""
     kernel = plan.activation if plan.neurons == "radial" else None

@@ -14,7 +14,7 @@ from .._network.metric import FULL_COLUMNS, NO_SHAPE, Shape
 from .._network.radial import KERNELS
 from .._network.structure import Plan, scaling_rule
 from .averaging import Pair, second_network
-from .candidates import Candidates, Row, best_of, measured, plan_of
+from .candidates import Candidates, Row, best_of, is_shaped, measured, plan_of
 from .search import loss_of
 from .trial import Trial
 
@@ -213,11 +213,13 @@ class NetworkSearch(Candidates):
                     break
 
     def _shape_winner(self) -> None:
-        """A metric for the best so far, where it is neurons of a direction on the input and has none yet. Features of
-        layers are not those of the layers on all rows, and a metric of theirs would be another's."""
+        """A metric for the best so far, where it is neurons of a direction on the input and has none yet, and none of
+        its relatives has been beaten with one in this round. Features of layers are not those of the layers on all
+        rows, and a metric of theirs would be another's."""
         if self.best is not None and self._may_shape:
             plan = self.best[0]
-            if plan.head == "shln" and not measured(plan) and plan.depth == 0:
+            relatives = [row for row in self.sound() if row["round"] == self.round and is_shaped(row["plan"], plan)]
+            if plan.head == "shln" and not measured(plan) and plan.depth == 0 and not relatives:
                 diagonal = self.spec.head.metric == "diagonal"
                 self._more_rounds(plan._replace(rounds=1, diagonal=diagonal, taught=self.round))
 
