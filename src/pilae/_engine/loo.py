@@ -33,6 +33,12 @@ FIRST_RIDGE = 1e-2
 
 def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> list[Scored]:
     """Leave-one-out outputs of the scored rows for each ridge, in one go over them."""
+    outputs, columns = _outputs(factors, ridges, zbar, batches)
+    return [Scored(outputs[:, k, :].copy(), *columns) for k in range(len(ridges))]  # one stays, not all
+
+
+def _outputs(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> tuple[np.ndarray, list]:
+    """The outputs, rows x ridges x outputs, and the other columns of `Scored`."""
     chosen = [factors.at(r) for r in ridges]
     mean, blocks = to_numpy(zbar), []
     for batch in starmap(Batch, batches()):
@@ -40,7 +46,7 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
         outputs = left_out(chosen, batch, mean, factors.weight)
         blocks.append((outputs, to_numpy(batch.Z), batch.w, batch.unit, batch.chooser, batch.group))
     outputs, *columns = map(concatenated, zip(*blocks, strict=True))
-    return [Scored(outputs[:, k, :].copy(), *columns) for k in range(len(ridges))]  # one stays, not all
+    return outputs, columns
 
 
 def _rows_left_out(chosen: list[Factor], batch: Batch, mean: np.ndarray, weight: float) -> np.ndarray:
@@ -91,27 +97,33 @@ def best_ridge(
     costs a factorisation, walk in decades from `near` (1e-2), up as long as it does not hurt and down as long as it
     helps.
     """
+    grid = ridge_grid(smallest)
+    if factors.route.startswith("eigh"):
+        return _best_of_all(factors, grid, zbar, scale, batches)
     tried: dict[float, Scored] = {}
     errors: dict[float, np.ndarray] = {}
-
-    def evaluate(ridges: list[float]) -> None:
-        for ridge, scores in zip(ridges, leave_one_out(factors, ridges, zbar, batches), strict=True):
-            tried[ridge], errors[ridge] = scores, scores.row_errors(scale)
 
     def beats(k: int, other: int) -> bool:
         for ridge in (grid[k], grid[other]):
             if ridge not in tried:
-                evaluate([ridge])
+                [tried[ridge]] = leave_one_out(factors, [ridge], zbar, batches)
+                errors[ridge] = tried[ridge].row_errors(scale)
         return tried[grid[k]].lower(errors[grid[k]], errors[grid[other]])
 
-    grid = ridge_grid(smallest)
-    if factors.route.startswith("eigh"):
-        evaluate(grid)
-        chooser = tried[grid[0]].chooser
-        best = min(range(len(grid)), key=lambda k: float(chooser @ errors[grid[k]]))
-        chosen = grid[next(k for k in reversed(range(len(grid))) if not beats(best, k))]
-    else:
-        grid = grid[::2]
-        chosen = grid[walk(grid, near or FIRST_RIDGE, beats)]
+    grid = grid[::2]
+    chosen = grid[walk(grid, near or FIRST_RIDGE, beats)]
     weight = tried[chosen].chooser / tried[chosen].chooser.sum()
     return chosen, tried[chosen], {r: float(weight @ errors[r]) for r in sorted(tried)}
+
+
+def _best_of_all(
+    factors: RidgeFactors, grid: list[float], zbar: Array, scale: np.ndarray, batches: Batches
+) -> tuple[float, Scored, dict[float, float]]:
+    """`best_ridge` where one decomposition serves the whole grid: all ridges at once."""
+    outputs, columns = _outputs(factors, grid, zbar, batches)
+    errors = np.sum(((columns[0][:, None, :] - outputs) / scale) ** 2, axis=2)
+    scores = Scored(outputs[:, 0, :], *columns)
+    means = scores.chooser / scores.chooser.sum() @ errors
+    best = errors[:, int(np.argmin(means))]
+    k = int(np.flatnonzero(~scores.lower_than_each(best, errors))[-1])
+    return grid[k], scores._replace(outputs=outputs[:, k, :].copy()), dict(zip(grid, means.tolist(), strict=True))

@@ -90,7 +90,13 @@ class Scored(NamedTuple):
     def lower(self, errors: np.ndarray, others: np.ndarray) -> bool:
         """Whether these errors of the rows are lower than the others by more than a tie."""
         weight, (errors, others) = pooled(self.group, self.chooser, errors, others)
-        return clearly_lower(errors, others, weight, self.n_choosers)
+        return bool(clearly_lower(errors, others, weight, self.n_choosers))
+
+    def lower_than_each(self, errors: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """The same against every column of the others."""
+        if self.group is not None:
+            return np.array([self.lower(errors, each) for each in others.T])
+        return clearly_lower(errors[:, None], others, self.chooser, self.n_choosers)
 
 
 def concatenated(parts: Sequence[np.ndarray | None]) -> Any:
@@ -113,13 +119,14 @@ def rows_stood_for(chooser: np.ndarray, unit: np.ndarray) -> float:
     return float(np.sum(chooser / np.where(unit > 0, unit, 1.0)))
 
 
-def clearly_lower(errors: np.ndarray, others: np.ndarray, chooser: np.ndarray, count: float) -> bool:
-    """Lower on average by more than 1% of the paired standard error, and than rounding; closer than that is a tie."""
+def clearly_lower(errors: np.ndarray, others: np.ndarray, chooser: np.ndarray, count: float) -> np.ndarray:
+    """Lower on average by more than 1% of the paired standard error, and than rounding; closer than that is a tie.
+    Of several columns an answer each."""
     weight = chooser / chooser.sum()
     gain = others - errors
-    mean = float(weight @ gain)
-    tie = TIE * (float(weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
-    return mean > max(tie, ROUNDING * float(weight @ np.abs(others)))
+    mean = weight @ gain
+    tie = TIE * ((weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
+    return mean > np.maximum(tie, ROUNDING * (weight @ np.abs(others)))
 
 
 def walk(ridges: list[float], near: float, beats: Callable[[int, int], bool]) -> int:

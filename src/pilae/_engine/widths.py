@@ -198,7 +198,7 @@ class _Search:
         if mine is None or theirs is None:
             return mine is not None
         (rows, best), (other_rows, other_best) = mine, theirs
-        return clearly_lower(rows[:, best], other_rows[:, other_best], self.chooser, self.count)
+        return bool(clearly_lower(rows[:, best], other_rows[:, other_best], self.chooser, self.count))
 
     def narrowest(self, rows: np.ndarray, mean: np.ndarray, best: int) -> int:
         """The place of the smallest width that ties with the best."""
