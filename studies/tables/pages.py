@@ -1,5 +1,7 @@
 """Tables of tables: with no argument beside scikit-learn's classifiers, and what goes beyond the paper."""
 
+from statistics import mean, stdev
+
 from studies.render import made, named, rows, table
 from studies.store import read, results_of
 from studies.tables import mixed_pages, peer_pages
@@ -45,6 +47,26 @@ def tabular() -> str:
 Means over the {count} sets that all have: {", ".join("{name} {accuracy:.4f}".format(**row) for row in averages)}. \
 Seconds in all: {", ".join("{name} {seconds:.1f}".format(**row) for row in averages)}.
 {made("python -m studies.tables.tabular", read(results_of("tables", "tabular"))["machine"])}"""
+
+
+def seeds() -> str:
+    """Mean, deviation and range of the accuracies of all seeds."""
+    results = read(results_of("tables", "seeds"))
+    shown = [
+        [
+            name,
+            f"{mean(found['accuracy']):.4f}",
+            f"{100 * stdev(found['accuracy']):.2f}",
+            f"{100 * (max(found['accuracy']) - min(found['accuracy'])):.1f}",
+            f"{100 * 2 * found['standard_error']:.1f}",
+            f"{100 * (mean(found['loo']) - mean(found['accuracy'])):+.1f}",
+        ]
+        for name, found in results["sets"].items()
+    ]
+    head = (
+        "data | mean accuracy | deviation, points | range | two standard errors of the test | leave-one-out minus test"
+    )
+    return f"{table(head, shown)}\n\n{made(results['command'], results['machine'], results['sets'].values())}"
 
 
 def choose_means() -> str:
@@ -150,7 +172,7 @@ def beyond_robust() -> str:
 
 PAGES = {
     "README.md": {"peers_both": peer_pages.both, "mixed_summary": mixed_pages.mixed_summary},
-    "studies/README.md": named(tabular),
+    "studies/README.md": named(tabular, seeds),
     "studies/tables/PEERS.md": peer_pages.PAGE,
     "docs/mixed.md": mixed_pages.PAGE,
     "docs/choose.md": named(choose_means, choose_boosting, choose_small, choose_linear, choose_wide, choose_strangers)
