@@ -17,9 +17,10 @@ from pilae._data.groups import ALONE, choosing, give_groups, in_groups, numbered
 from pilae._data.halves import MIDDLE, halves_of
 from pilae._data.keys import row_keys
 from pilae._data.rows import Rows
-from pilae._network.fit_output import HeadInput, OutputSpec, fit_output
+from pilae._network.fit_output import HeadInput, OutputSpec
 from pilae._network.network import FeatureCache, Network
 from pilae._network.neurons import LEAST_SPREAD
+from pilae._network.solving import fit_output
 from pilae._network.survey import SurveySpec, rows_to_score, survey_rows
 
 

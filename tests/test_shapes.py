@@ -165,17 +165,19 @@ def outer_products(layer, V, U, rows):
         {"neurons": "radial", "activation": "gauss", "length": 1.0},
     ],
 )
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
-def test_the_metric_is_the_mean_outer_product_of_gradients(plan, direct):
+def test_the_metric_is_the_mean_outer_product_of_gradients(plan, direct, full):
     layer = hidden(20, direct=direct, **plan)
     V, U = RNG.normal(size=(20, 3)), RNG.normal(size=(6 if direct else 0, 3))
     rows = CENTRED[100:180]  # no anchors: there "laplace" has a kink
     make = RadialGradients if isinstance(layer, Radial) else DirectedGradients
-    total, part = make(layer, V, NUMPY), make(layer, V, NUMPY)
+    total, part = make(layer, V, NUMPY, full=full), make(layer, V, NUMPY, full=full)
     total.add(rows[:30])
     part.add(rows[30:])
     total.merge(part)
-    np.testing.assert_allclose(total.outer(U), outer_products(layer, V, U, rows), rtol=1e-4, atol=1e-6)
+    M = outer_products(layer, V, U, rows)
+    np.testing.assert_allclose(total.outer(U), M if full else np.diag(M), rtol=1e-4, atol=1e-6)
 
 
 def test_weights_of_gradients_are_repeats():

@@ -1,8 +1,10 @@
 """Factors of G + lambda I for many ridges lambda, from one Gram."""
 
+from typing import Self
+
 import numpy as np
 
-from .._arrays import Array, diagonal, namespace, solve_triangular
+from .._arrays import Array, diagonal, namespace, solve_triangular, space_of
 from .linalg import eigen_nonnegative, ridge_factor
 
 EIGEN_WIDTH = 400
@@ -55,6 +57,17 @@ class RidgeFactors:
         """The largest ridge that is known to have no Cholesky factor; larger ones may have."""
         if G.shape[0] <= EIGEN_WIDTH and not nested:
             self._decompose("eigh")
+
+    @classmethod
+    def of_independent(cls, values: Array, C: Array, weight: float) -> Self:
+        """Of features whose Gram is diagonal."""
+        xp = namespace(values)
+        made = cls(
+            xp.eye(int(values.shape[0]), dtype=values.dtype, device=space_of(values).device), C, weight, nested=True
+        )
+        made._eigen, made._indefinite, made.route = (values, made.G, C, 0.0), np.inf, "eigh (rows x rows)"
+        made.G = made.G * values
+        return made
 
     def _decompose(self, route: str) -> None:
         values, V, floor = eigen_nonnegative(self.G)

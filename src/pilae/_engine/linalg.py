@@ -112,7 +112,7 @@ class PrimalGram(_Spectrum):
 
     @functools.cached_property
     def _eigen(self) -> tuple[Array, Array]:
-        return _kept_eigen(self.G, self.product)
+        return kept_eigen(self.G, self.product)
 
     @property
     def V(self) -> Array:
@@ -150,7 +150,7 @@ class DualGram(_Spectrum):
         self.X = X = _weighted(X, weight)
         self.size = int(X.shape[1])
         self.trace = float(xp.sum(X**2))
-        U, self.s = _kept_eigen(gram(X.mT))
+        U, self.s = kept_eigen(gram(X.mT))
         self.V = matmul(X.mT, U / self.s)
 
     def quadratic(self, W: Array) -> Array:
@@ -323,7 +323,7 @@ def _count_kept(values: Array, product: str) -> int:
     return _count(values > rank_cutoff(size, gram=True, product=product) ** 2 * largest) if largest > 0 else 0
 
 
-def _kept_eigen(G: Array, product: str = "float64") -> tuple[Array, Array]:
+def kept_eigen(G: Array, product: str = "float64") -> tuple[Array, Array]:
     """Eigenvectors of a Gram, and roots of its eigenvalues, above the rank cut-off, largest first."""
     xp, size = namespace(G), int(G.shape[0])
     values, V = xp.linalg.eigh(G)

@@ -8,10 +8,11 @@ from .._data.targets import Encoding
 from .._engine.dual import solve_dual
 from .angles import AngleKernel
 from .branches import Images
-from .fit_output import HeadInput, OutputSpec, fit_output
+from .fit_output import HeadInput, OutputSpec
 from .head import LinearHead
 from .network import FeatureCache, Network
 from .output import Output
+from .solving import fit_output
 
 JITTER = 1e-5
 """Added to the unit diagonal of what the anchors have in common, before it is factorised."""

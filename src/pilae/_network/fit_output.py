@@ -65,38 +65,36 @@ class OutputSpec(NamedTuple):
     """Whether rows that shaped the features never choose, not even where no other row of their class is left."""
 
 
-def fit_output(head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
-    """Solve the output layer in one pass, and score it by leave-one-out; `neurons` says which scored rows became
-    neurons."""
-    return _OutputFit(head_input, hidden, neurons, spec).head()
-
-
-class _OutputFit:
+class OutputFit:
     """One output layer on its way: its sums, then its width, its ridge, its leave-one-out results."""
 
     def __init__(
         self, head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec
     ) -> None:
         self.input, self.hidden, self.spec = head_input, hidden, spec
-        rows = head_input.rows
-        self.smallest = SMALLEST_RIDGE[rows.dtype]
-        lowest = self.smallest if isinstance(spec.ridge, str) else spec.ridge
-        width = head_input.columns if hidden is None else hidden.columns
-        self.moments: Moments = rows.total(
-            partial(Moments, rows.space, product=product_under(lowest, rows.space, rows.dtype)),
-            partial(add_features, head_input.cache, hidden),
-            f"output layer, {width} columns",
-            width,
-        )
-        head_input.cache.release()
+        self.smallest = SMALLEST_RIDGE[head_input.rows.dtype]
+        self.moments: Moments = self._summed()
         self.chooser = chooser_of(head_input.scored, neurons, strict=spec.strict)
-        self.few, self.few_choose = _few(head_input.scored, self.chooser)
+        self.few, self.few_choose = few_of(head_input.scored, self.chooser)
+
+    def _summed(self) -> Moments:
+        """All that is needed of the rows."""
+        rows, ridge = self.input.rows, self.spec.ridge
+        lowest = self.smallest if isinstance(ridge, str) else ridge
+        return self._sums(partial(Moments, rows.space, product=product_under(lowest, rows.space, rows.dtype)))
+
+    def _sums(self, make: Callable[[], Moments]) -> Moments:
+        width = self.input.columns if self.hidden is None else self.hidden.columns
+        add = partial(add_features, self.input.cache, self.hidden)
+        sums = self.input.rows.total(make, add, f"output layer, {width} columns", width)
+        self.input.cache.release()
+        return sums
 
     def head(self) -> LinearHead:
         spec, ridge, width_path = self.spec, None, None
         if spec.nested and self.hidden is not None:
             ridge, width_path = self._choose_width(self.hidden)
-        scaling, factors = ridge_factors(self.moments, self.hidden, nested=width_path is not None)
+        scaling, factors = self._factors(nested=width_path is not None)
         literal = None  # where it would take one more factor it is evaluated for those who ask for it alone
         if spec.raw_columns is not None and (spec.ridge == "guo2003" or factors.route == "eigh"):
             literal = guo2003(copy.copy(factors), self.moments, spec.raw_columns)
@@ -105,7 +103,7 @@ class _OutputFit:
         ridge, loo, path = self._choose_ridge(factors, scaling, ridge)
         if width_path is not None:
             path = {r: float(e.min()) for r, e in width_path.errors.items()} | {ridge: loo.squared_error(spec.scale)}
-        coef, intercept = solution(factors, ridge, scaling, self.moments, self.input.rows.dtype)
+        coef, intercept = self._solution(factors, ridge, scaling)
         output = Output(
             coef=coef,
             intercept=intercept,
@@ -116,9 +114,19 @@ class _OutputFit:
             guo2003=literal,
             path=path,
             width_path=width_path,
-            moments=self.moments if spec.keep else None,
+            moments=self._kept_sums(),
         )
         return LinearHead(self.hidden, output)
+
+    def _factors(self, *, nested: bool) -> tuple[Scaling, RidgeFactors]:
+        return ridge_factors(self.moments, self.hidden, nested=nested)
+
+    def _solution(self, factors: RidgeFactors, ridge: float, scaling: Scaling) -> tuple[Array, Array]:
+        return solution(factors, ridge, scaling, self.moments, self.input.rows.dtype)
+
+    def _kept_sums(self) -> Moments | None:
+        """Those that stay with the layer."""
+        return self.moments if self.spec.keep else None
 
     def _choose_width(self, hidden: HiddenLayer) -> tuple[float, WidthPath]:
         """Cut the hidden layer to its best width. The best ridge, and the whole path."""
@@ -164,7 +172,7 @@ class _OutputFit:
         return scored_batches(scored, features_of(self.input.cache.network, self.hidden), scaling, chooser, once=once)
 
 
-def _few(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
+def few_of(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
     """The rows that choose width and ridge, and their weights in it: the first ones, or whole groups."""
     if scored.group is None:
         few = scored.first(CHOICE_ROWS)

@@ -26,7 +26,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from .._arrays import Array, Space, diagonal, matmul, namespace, space_of
+from .._arrays import Array, Space, matmul, namespace, space_of
 from .._data.keys import row_keys, row_signs
 from .._data.rows import Block, Rows
 from .._engine.activations import SLOPES
@@ -58,11 +58,10 @@ def learn(rows: Rows, hidden: HiddenLayer, ridge: float, keys: np.ndarray, *, fu
     if isinstance(hidden, Radial):
         work = 2.0 * hidden.width * int(hidden.anchors.shape[1]) * min(int(V.shape[1]), MOST_OUTPUTS)
         rows = rows.first(max(FEWEST_ROWS, int(WORK / work)))
-        make: Callable[[], Gradients] = partial(RadialGradients, hidden, V, rows.space)
+        make: Callable[[], Gradients] = partial(RadialGradients, hidden, V, rows.space, full=full)
     else:
-        make = partial(DirectedGradients, hidden, V, rows.space)
-    M = rows.total(make, partial(_add_gradients, keys), "metric", hidden.columns).outer(U)
-    return M if full else diagonal(M)
+        make = partial(DirectedGradients, hidden, V, rows.space, full=full)
+    return rows.total(make, partial(_add_gradients, keys), "metric", hidden.columns).outer(U)
 
 
 def _add(hidden: HiddenLayer, moments: Moments, block: Block) -> None:
@@ -70,14 +69,14 @@ def _add(hidden: HiddenLayer, moments: Moments, block: Block) -> None:
 
 
 class Gradients(Protocol):
-    """E[J J'] of the rows so far."""
+    """E[J J'] of the rows so far, or its diagonal."""
 
     def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None: ...
 
     def merge(self, other: Self) -> None: ...
 
     def outer(self, U: Array) -> Array:
-        """M; U are the links past the neurons."""
+        """M, or its diagonal; U are the links past the neurons."""
 
 
 def _add_gradients(keys: np.ndarray, total: Gradients, block: Block) -> None:
@@ -87,8 +86,8 @@ def _add_gradients(keys: np.ndarray, total: Gradients, block: Block) -> None:
 class DirectedGradients(Gradients):
     """E[J J'] of neurons of a direction: moments of their slopes."""
 
-    def __init__(self, hidden: Hidden, V: Array, space: Space) -> None:
-        self.hidden, self.V = hidden, V
+    def __init__(self, hidden: Hidden, V: Array, space: Space, *, full: bool = True) -> None:
+        self.hidden, self.V, self.full = hidden, V, full
         self.slopes = Moments(space, shifted=False)
 
     def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None:
@@ -102,21 +101,20 @@ class DirectedGradients(Gradients):
     def outer(self, U: Array) -> Array:
         xp, V, slopes = namespace(self.V), self.V, self.slopes
         W = xp.astype(self.hidden.weights, xp.float64, copy=False)
-        M = matmul(matmul(W, matmul(V, V.mT) * (slopes.gram() / slopes.weight)), W.mT)
-        if U.shape[0]:
-            cross = matmul(matmul(W, slopes.mean_a[:, None] * V), U.mT)
-            M = M + cross + cross.mT + matmul(U, U.mT)
-        return M
+        B = matmul(W, matmul(V, V.mT) * (slopes.gram() / slopes.weight))
+        mean = matmul(W, slopes.mean_a[:, None] * V) if U.shape[0] else None
+        return with_links(matmul(B, W.mT) if self.full else xp.sum(B * W, axis=1), mean, U)
 
 
 class RadialGradients(Gradients):
-    """E[J J'] of neurons of a distance, summed row by row in the coordinates of the distance."""
+    """E[J J'] of neurons of a distance, summed row by row in the coordinates of the distance. Its diagonal alone is for
+    distances whose coordinates are the columns."""
 
-    def __init__(self, hidden: Radial, V: Array, space: Space) -> None:
-        self.hidden, self.V, self.weight = hidden, V, 0.0
+    def __init__(self, hidden: Radial, V: Array, space: Space, *, full: bool = True) -> None:
+        self.hidden, self.V, self.full, self.weight = hidden, V, full, 0.0
         xp, device = space
         k, m = int(hidden.anchors.shape[1]), int(V.shape[1])
-        self.outer_products = xp.zeros((k, k), dtype=xp.float64, device=device)
+        self.outer_products = xp.zeros((k, k) if full else (k,), dtype=xp.float64, device=device)
         self.gradients = xp.zeros((k, m), dtype=xp.float64, device=device)
 
     def add(self, X: Array, weight: Array = None, keys: np.ndarray | None = None) -> None:
@@ -135,7 +133,7 @@ class RadialGradients(Gradients):
                 pull = g * matmul(signs, self.V.mT)
             J = matmul(pull, hidden.anchors) - xp.sum(pull, axis=1, keepdims=True) * T
             weighted = w[:, None] * J
-            self.outer_products = self.outer_products + matmul(weighted.mT, J)
+            self.outer_products += matmul(weighted.mT, J) if self.full else xp.sum(weighted * J, axis=0)
             if signs is None:
                 self.gradients[:, k] = self.gradients[:, k] + xp.sum(weighted, axis=0)
             else:
@@ -149,11 +147,22 @@ class RadialGradients(Gradients):
 
     def outer(self, U: Array) -> Array:
         root, N = self.hidden.root, self.outer_products / self.weight
-        M = _back(_back(N, root).mT, root)
-        if U.shape[0]:
-            cross = matmul(_back(self.gradients / self.weight, root), U.mT)
-            M = M + cross + cross.mT + matmul(U, U.mT)
+        mean = _back(self.gradients / self.weight, root) if U.shape[0] else None
+        if self.full:
+            return with_links(_back(_back(N, root).mT, root), mean, U)
+        assert root is None or root.ndim == 1
+        return with_links(N if root is None else root**2 * N, mean, U)
+
+
+def with_links(M: Array, mean: Array | None, U: Array) -> Array:
+    """M of neurons, or its diagonal, and of links U past them; `mean` is that of the neurons' J."""
+    if mean is None:
         return M
+    xp = namespace(M)
+    if M.ndim == 1:
+        return M + 2.0 * xp.sum(mean * U, axis=1) + xp.sum(U**2, axis=1)
+    cross = matmul(mean, U.mT)
+    return M + cross + cross.mT + matmul(U, U.mT)
 
 
 def _back(N: Array, root: Array | None) -> Array:

@@ -167,7 +167,7 @@ class LinearHead(Head):
         if self.output.moments is None:
             raise ValueError(
                 f"{method} needs the sums of the output layer, which this model was fitted or saved without: use "
-                "keep_statistics=True in fit and statistics=True in save."
+                "keep_statistics=True in fit, which keeps them of at most 10,000 columns, and statistics=True in save."
             )
 
     def statistics(self, method: str) -> Moments:

@@ -20,11 +20,14 @@ from .radial import squared_distances, under
 ROWS = 500
 """Rows that gradients are taken at, at most."""
 
+MOST_NUMBERS = 20_000_000
+"""Of these gradients."""
+
 
 def importances(network: Network, head: LinearHead, scored: Rows, scale: np.ndarray, seed: int) -> np.ndarray | None:
     """One number a column of the rows, all together 1: the mean square of the change of the outputs (in their `scale`)
     when a column changes by its standard deviation. None where no column matters."""
-    rows = scored.first(ROWS)
+    rows = scored.first(max(1, min(ROWS, MOST_NUMBERS // scored.d)))
     X = rows.whole().X
     weight = np.ones(rows.n) if rows.weight is None else rows.weight
     signs = np.random.default_rng([seed, 2]).choice([-1.0, 1.0], (rows.n, len(scale))) / scale

@@ -11,9 +11,10 @@ from .._data.rows import Rows
 from .._data.targets import Numbers, Targets
 from .._engine.pieces import Pieces
 from .._engine.scaling import Squash
-from .fit_output import HeadInput, OutputSpec, fit_output
+from .fit_output import HeadInput, OutputSpec
 from .head import Head, LinearHead
 from .network import FeatureCache, Network
+from .solving import fit_output
 
 MOST_WORK = 5e9
 """Products that a comparison is worth: rows times columns squared."""

@@ -193,6 +193,8 @@ class SurveySpec(NamedTuple):
     """Whether distinct rows are counted further than the anchors go."""
     gram: bool = True
     """Whether more than means and variances is found."""
+    linear: bool = False
+    """Whether nothing but a linear model is wanted, of rows that are fewer than the columns: no square of columns."""
     input_scaling: str | None = None
     """With it columns of absurd size get a gauge, which stays with the rows; it takes two passes more."""
 
@@ -203,7 +205,7 @@ class SurveySpec(NamedTuple):
 
 def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
     """The first pass: column moments and Gram, anchors, rows to score, to fit on, to search on."""
-    check_columns_fit(rows.d, rows.space, rows.dual)
+    check_columns_fit(rows.d, rows.space, rows.dual or spec.linear)
     sums = _first_sums(rows, spec)
     distinct = sums.spread.rows()
     if len(distinct) == 1:
@@ -229,7 +231,7 @@ def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
 def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:
     """The sums of the first pass; where squares of columns cannot be relied on, once more under a gauge."""
     offered = spec._replace(scored=_offers(rows, spec.scored))
-    make = partial(_FirstPass, offered, rows.space, rows.n_classes, spec.gram and not rows.dual)
+    make = partial(_FirstPass, offered, rows.space, rows.n_classes, spec.gram and not rows.dual and not spec.linear)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by whoever reads the sums
         sums = rows.total(make, _FirstPass.add, "reading the rows")
         if spec.input_scaling is None or _in_range(rows, sums):
@@ -281,6 +283,6 @@ def check_columns_fit(d: int, space: Space, dual: bool) -> None:
     if d > most and not dual:
         raise ValueError(
             f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
-            "only with fewer rows than columns, below 256 MiB in all). Reduce the columns first, for example with "
-            "sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+            "only with fewer rows than columns: with head='ridge', or below 256 MiB in all). Reduce the columns first, "
+            "for example with sklearn.decomposition.TruncatedSVD or a smaller hashing space."
         )

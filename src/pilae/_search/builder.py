@@ -1,7 +1,8 @@
 """Builds on some rows what a plan says."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +18,13 @@ from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
-from .._network.fit_output import HeadInput, OutputSpec, fit_output
+from .._network.fit_output import HeadInput, OutputSpec
 from .._network.growth import Grower, Scalings, input_gram, primal_gram
 from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
 from .._network.metric import NO_SHAPE, Shape
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
+from .._network.solving import fit_output
 from .._network.structure import Plan, formula_width, widest_head
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
@@ -43,11 +45,20 @@ class Products(NamedTuple):
 
 @dataclass
 class NeuronInput(HeadInput):
-    """The same, and what neurons are made from: a scaling, then the spectrum and the anchors under it."""
+    """The same, and what neurons are made from: a scaling, then the spectrum and the anchors under it, which are made
+    where somebody asks for them."""
 
     scaling: Scaling | None
-    gram: Gram
-    anchors: Array
+    make_gram: Callable[[], Gram]
+    make_anchors: Callable[[], Array]
+
+    @cached_property
+    def gram(self) -> Gram:
+        return self.make_gram()
+
+    @cached_property
+    def anchors(self) -> Array:
+        return self.make_anchors()
 
 
 class Builder:
@@ -212,16 +223,18 @@ class Builder:
         moments = self._feature_moments(grower, network) if wide else grower.moments
         if moments is not None:
             scaling: Scaling | None = Scaling.standard(moments.mean_a, moments.variance_a())
-            gram: Gram = primal_gram(moments, scaling)
+            gram: Callable[[], Gram] = partial(primal_gram, moments, scaling)
         else:
             scaling = None if grower.scaling_kind == "standard" else Scaling.centring(self.survey.moments.mean_a)
-            gram = input_gram(self.survey, rows, network.scaling or scaling)
+            gram = partial(input_gram, self.survey, rows, network.scaling or scaling)
 
         def scaled(X: Array) -> Array:
             return network(X) if scaling is None else scaling(network(X))
 
-        anchors = rows.space.asarray(scaled(self.survey.anchors), "float64")
-        columns = int(anchors.shape[1])
+        def anchors() -> Array:
+            return rows.space.asarray(scaled(self.survey.anchors), "float64")
+
+        columns = network.check_shapes(rows.d)
         if self.hold:
             as_they_are = FeatureCache(Network(rows.space, rows.dtype))
             return NeuronInput(rows.mapped(scaled), scored.mapped(scaled), as_they_are, columns, None, gram, anchors)

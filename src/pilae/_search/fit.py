@@ -75,9 +75,10 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
             f"{survey.distinct} distinct rows too few are in a class of at least four: give more rows, or use "
             "metric='inputs'."
         )
-    if spec.searching or spec.shaping:
+    searching = spec.searching and not is_linear(spec, rows)
+    if searching or spec.shaping:
         search = NetworkSearch(spec, Sampled(rows, survey, halves, scalings), merits)
-        choice = search.run() if spec.searching else search.run_with(_given_plan(spec, survey))
+        choice = search.run() if searching else search.run_with(_given_plan(spec, survey))
         rows.progress.end_of_stages()
     else:
         choice = Choice(_given_plan(spec, survey))
@@ -95,7 +96,7 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     if plan.depth < 0 and grower.depth == 0:
         plan = _with_ridge(spec, plan._replace(depth=0))
     head = builder.head(grower, plan, y, fit_params, choice.near, choice.shape)
-    if spec.searching and isinstance(head, LinearHead):
+    if searching and isinstance(head, LinearHead):
         before = choice.shaped
         choice, grower, head = kept(builder, choice, grower, head, search.alternative)
         if halves is not None and choice.shaped and not before:  # another has taken its place
@@ -130,10 +131,12 @@ def _surveyed(spec: Spec, rows: Rows) -> Survey:
     head, fixed = spec.head, spec.head.width is not None
     width = head.width or width_limit(rows.space)
     most = max(width, LAST_ROUND.width if spec.searching or spec.shaping else 0)
+    linear = is_linear(spec, rows)
     survey_spec = SurveySpec(
         spec.seed,
         spec.anchors,
-        max(2 * (most + 1), spec.width.bound(rows.d)),  # one half of them shapes; pairs need one anchor more
+        # one half of them shapes; pairs need one anchor more
+        2 if linear else max(2 * (most + 1), spec.width.bound(rows.d)),
         scored_rows(width) if fixed else SCORED_ROWS,
         fit_rows=max(FITTED_ROWS, 10 * rows.d) if isinstance(spec.fit_rows, str) else spec.fit_rows,
         search_rows=(lambda n: rounds_for(n, rows.d)[-1].rows) if spec.searching or spec.shaping else None,
@@ -141,6 +144,7 @@ def _surveyed(spec: Spec, rows: Rows) -> Survey:
         # asinh is not linear: the Gram of the raw columns says nothing about it
         gram=spec.input_scaling not in CURVED or head.formula or rows.dual,
         input_scaling=spec.input_scaling,
+        linear=linear,
     )
     survey = survey_rows(rows, survey_spec)
     if not rows.n_classes:
@@ -151,9 +155,18 @@ def _surveyed(spec: Spec, rows: Rows) -> Survey:
     return survey
 
 
+def is_linear(spec: Spec, rows: Rows) -> bool:
+    """Whether there is nothing to choose but a ridge: no hidden neurons, and no layers on more columns than rows."""
+    given = spec.depth in (None, 0) and spec.growth == "loo" and spec.width.listed is None
+    curved = spec.input_scaling in CURVED
+    return given and not curved and spec.head.kind == "ridge" and rows.in_memory and rows.n < rows.d
+
+
 def _given_plan(spec: Spec, survey: Survey) -> Plan:
     """What was asked for; growth="rank" finds the depth that is not given (-1)."""
     depth = len(spec.width.listed) if spec.width.listed else spec.depth
+    if depth is None and spec.searching:  # and there is nothing to search
+        depth = 0
     scaling = scaling_rule(spec.input_scaling, survey.moments.variance_a())
     return _with_ridge(spec, spec.plan(scaling, -1 if depth is None else depth, spec.head.kind))
 

@@ -13,9 +13,10 @@ from .._base.saveable import saveable
 from .._data.rows import Rows
 from .._data.targets import read_labels, read_numbers
 from .._network.branches import Branch, blockwise, features_of_images, maps_of
-from .._network.fit_output import HeadInput, OutputSpec, fit_output
+from .._network.fit_output import HeadInput, OutputSpec
 from .._network.network import FeatureCache, Network
 from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
+from .._network.solving import fit_output
 from .search import Judged, Search
 
 PATCH_IMAGES = 4000
