@@ -51,12 +51,19 @@ def test_ramps_rise_from_0_to_1_between_quantiles():
     close(scaling(x)[:, :1], (x - x.mean()) / x.std(), terms=500)
 
 
-def test_a_ridge_on_pieces_is_an_additive_model_of_any_shape():
-    x = np.sort(RNG.uniform(-3, 3, (600, 1)), axis=0)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ridge_on_pieces_is_an_additive_model_of_any_shape(seed):
+    """As good as lines between the knots can be, which depends on where the knots fall: 0.81 to 0.99 by the seed."""
+    x = np.random.default_rng(seed).uniform(-3, 3, (600, 1))
     y = np.abs(np.sin(2 * x[:, 0]))
+    knots = np.quantile(x, np.arange(13) / 12, method="inverted_cdf")
+    lines = np.column_stack([np.interp(x[:, 0], knots, corner) for corner in np.eye(13)])
+    residual = y - lines @ np.linalg.lstsq(lines, y)[0]
+    best = 1 - residual @ residual / np.sum((y - y.mean()) ** 2)
     bent = PILAERegressor(depth=0, head="ridge", input_scaling="pieces").fit(x, y)
     straight = PILAERegressor(depth=0, head="ridge", input_scaling="standard").fit(x, y)
-    assert bent.score(x, y) > 0.9 > 0.2 > straight.score(x, y)
+    assert best - 1e-3 < bent.score(x, y) < best + tolerance()  # leave-one-out lets the ridge cost next to nothing
+    assert best > 0.8 > 0.2 > straight.score(x, y)
 
 
 def test_columns_of_few_values_stay_as_they_are():
