@@ -147,6 +147,7 @@ def test_saved_and_loaded(three, tmp_path):
     both.save(tmp_path / "lean", statistics=False)
     lean = load(tmp_path / "lean")
     assert lean.head_.output.moments is None is lean.head_.others[0].output.moments
+    assert all(layer.statistics is None for layer in lean.network_.others[0].layers)
     with pytest.raises(ValueError, match="keep_statistics=True"):
         lean.partial_fit(NEW, targets(both, NEW))
 

@@ -174,8 +174,7 @@ class FittedModel(FittedNetwork):
         self.head.settle()
 
     def lean(self) -> Self:
-        layers = [replace(layer, statistics=None) for layer in self.network.layers]
-        return replace(self, network=replace(self.network, layers=layers), head=self.head.lean(), window=None)
+        return replace(self, network=self.network.lean(), head=self.head.lean(), window=None)
 
     def judged(self, scored: Rows) -> FittedModel:
         """With the leave-one-out results of its head, where that has some, of these rows."""

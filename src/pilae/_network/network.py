@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -58,6 +58,11 @@ class Network:
     def scaled_width(self, columns: int) -> int:
         """Columns of the scaled input of rows of so many columns."""
         return columns if self.scaling is None else self.scaling.width
+
+    def lean(self) -> Network:
+        """Without what only training needs."""
+        layers = [replace(layer, statistics=None) for layer in self.layers]
+        return replace(self, layers=layers, others=tuple(other.lean() for other in self.others))
 
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""
