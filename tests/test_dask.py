@@ -50,6 +50,20 @@ def test_any_chunks_give_the_model_of_the_array(chunks, scheduler):
     assert model.n_features_in_ == 6
 
 
+def test_what_needs_an_order_is_refused():
+    A, b = da.from_array(X, chunks=(300, 6)), da.from_array(LABELS, chunks=300)
+    model = IN_MEMORY.fork().partial_fit(X[:200], LABELS[:200], window=100)
+    for how in ({"window": 50}, {}):
+        with pytest.raises(ValueError, match="A window needs rows in the order they came"):
+            model.partial_fit(A, b, **how)
+    with pytest.raises(ValueError, match="A window needs rows in the order they came"):
+        model.forget(A[:100], b[:100])
+    with pytest.raises(ValueError, match="half_life needs rows in the order they came"):
+        IN_MEMORY.fork().partial_fit(A, b, half_life=50)
+    with pytest.raises(ValueError, match=r"test_first needs rows in the order they came.*call score\(X, y\)"):
+        IN_MEMORY.fork().partial_fit(A, b, test_first=True)
+
+
 def test_zarr_and_hdf5(tmp_path):
     da.from_array(X, chunks=(200, 6)).to_zarr(str(tmp_path / "X.zarr"))
     model = PILAEClassifier(**NETWORK).fit(da.from_zarr(str(tmp_path / "X.zarr")), da.from_array(LABELS, chunks=200))

@@ -66,12 +66,21 @@ class Arrival(NamedTuple):
         share, w = self.fading.weights(0, n, n), check_weight(sample_weight, n)
         return share if w is None else share * w
 
-    def check_order(self, X: Any) -> None:
-        if self.window is not None and is_dask(X):
+    def check_order(self, X: Any, window: Window | None) -> None:
+        """Whether rows come in an order, where that matters; `window` is the one there is already."""
+        if self.window is not None or window is not None:
+            check_window_order(X)
+        if self.test is not None and is_dask(X):
             raise ValueError(
-                "A window needs rows in the order they came, which partitions of Dask have not: give arrays."
+                "test_first needs rows in the order they came, which partitions of Dask have not: give arrays, or "
+                "call score(X, y) before partial_fit."
             )
         if self.fading is not None and self.fading.by_row and is_dask(X):
             raise ValueError(
                 "half_life needs rows in the order they came, which partitions of Dask have not: use decay."
             )
+
+
+def check_window_order(X: Any) -> None:
+    if is_dask(X):
+        raise ValueError("A window needs rows in the order they came, which partitions of Dask have not: give arrays.")

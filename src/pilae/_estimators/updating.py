@@ -16,7 +16,7 @@ from .._data.opening import is_few, is_streamed, rows_to_ask, stream_to_add
 from .._data.rows import Rows, times_factor, unit_of
 from .._data.targets import Targets
 from . import stream, update
-from .arrival import Arrival
+from .arrival import Arrival, check_window_order
 from .fitted import FittedModel, Fitting, attribute
 
 UNTESTED = "no rows were predicted before they were learnt, which partial_fit(X, y, test_first=True) does"
@@ -76,7 +76,7 @@ class Updating(Fitting[FittedModel]):
         self._check_additive("partial_fit")
 
         def step(fitted: FittedModel | None) -> FittedModel:
-            arrival.check_order(X)
+            arrival.check_order(X, None if fitted is None else fitted.window)
             if fitted is None:
                 return self._first_rows(X, y, classes, sample_weight, arrival)
             fitted.head.linear("partial_fit").check_sums("partial_fit")
@@ -161,6 +161,8 @@ class Updating(Fitting[FittedModel]):
         def step(fitted: FittedModel | None) -> FittedModel:
             assert fitted is not None
             update.exact_statistics(fitted, "forget")
+            if fitted.window is not None:
+                check_window_order(X)
             rows, targets = self._later_rows(fitted, "forget", X, y, sample_weight)
             update.aged(fitted, rows, age, "forget")
             return update.forgotten(fitted, rows, targets)
