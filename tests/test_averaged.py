@@ -9,7 +9,10 @@ from sklearn.datasets import load_diabetes
 
 from helpers import blobs, close, rounding
 from pilae import SHLN, ModelFileError, PILAEClassifier, PILAERegressor, load
+from pilae._engine.waiting import Waiting
+from pilae._estimators import stream
 from pilae._estimators.members import joined, members
+from pilae._estimators.window import Window
 from pilae._network.averaged import AveragedHead, mean_of
 from pilae._search import promise
 
@@ -93,6 +96,33 @@ def test_a_window_slides_over_each(three):
     assert_mean(*models)
 
 
+def test_sums_of_a_window_are_made_anew_for_all(three, monkeypatch):
+    """They share the count of steps: where one begins anew often, the other would never be found to have drifted."""
+    both = three[0].fork()
+    first, made, anew = both.fitted_.head.hidden, [], stream._from_window
+
+    def watched(fitted, targets, window):
+        made.append(fitted.head.hidden is first)
+        return anew(fitted, targets, window)
+
+    monkeypatch.setattr(Window, "drifts", lambda window, sums, hidden: window.steps > (2 if hidden is first else 3))
+    y = Y if isinstance(both, PILAEClassifier) else NUMBERS
+    both.partial_fit(X[:100], y[:100], window=100)
+    monkeypatch.setattr(stream, "_from_window", watched)
+    for k in range(100, 120):
+        both.partial_fit(X[k : k + 1], y[k : k + 1], window=100)
+    assert sum(made) == len(made) / 2 > 3
+
+
+def test_scores_before_learning_need_no_sums(three, monkeypatch):
+    """Of rows that wait none are made, which would cost more than all the rest."""
+    both = three[0].partial_fit(NEW[:1], targets(three[0], NEW[:1]), test_first=True, current=True)
+    both.partial_fit(NEW[1:2], targets(both, NEW[1:2]), test_first=True, current=True)
+    monkeypatch.setattr(Waiting, "total", lambda waiting: pytest.fail("sums were made"))
+    both.partial_fit(NEW[2:3], targets(both, NEW[2:3]), test_first=True, current=True)
+    assert both.stream_.count == 3
+
+
 def test_rows_are_forgotten_by_each(three):
     for model in three:
         model.forget(X[:20], (Y if isinstance(model, PILAEClassifier) else NUMBERS)[:20])
@@ -150,6 +180,12 @@ def test_saved_and_loaded(three, tmp_path):
     assert all(layer.statistics is None for layer in lean.network_.others[0].layers)
     with pytest.raises(ValueError, match="keep_statistics=True"):
         lean.partial_fit(NEW, targets(both, NEW))
+
+
+def test_workers_are_sent_no_sums(three):
+    network = three[0].fitted_.lean().network
+    assert any(each.layers for each in network.others)
+    assert all(layer.statistics is None for each in (network, *network.others) for layer in each.layers)
 
 
 @pytest.mark.parametrize(

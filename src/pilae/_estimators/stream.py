@@ -27,7 +27,7 @@ def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival)
     if len(models := members(fitted)) > 1:
         score = fitted.tested if arrival.test is None else tested(fitted, rows, targets, arrival.test)
         quiet = arrival._replace(test=None)
-        return replace(joined([arrived(each, rows, targets, quiet) for each in models]), tested=score)
+        return replace(joined(_anew_together([arrived(each, rows, targets, quiet) for each in models])), tested=score)
     if arrival.window is not None or fitted.window is not None:
         return _slid(fitted, rows, targets, arrival)
     few = _few(fitted, rows, targets, arrival)
@@ -60,7 +60,7 @@ def tested(fitted: FittedModel, rows: Rows, targets: Targets, asked: RunningScor
     """The running score after these rows, which are not in yet."""
     before = asked if fitted.tested is None else replace(fitted.tested, half_life=asked.half_life)
     head = fitted.head.linear("partial_fit")
-    if not statistics(fitted, "partial_fit").count:
+    if head.output.moments is None or not head.output.moments.count:  # rows wait only where there are others
         return before  # nothing to predict with
     fitted.ready()
     outputs, columns = [], []
@@ -155,6 +155,17 @@ def _slid(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -
         return _from_window(seen(fitted, rows.extent()), targets, window)
     new = replace(added(fitted, rows, targets), window=window)
     return _without(new, gone) if gone else new
+
+
+def _anew_together(models: list[FittedModel]) -> list[FittedModel]:
+    """Networks of one model, with sums made anew for all where they were for one: they share the count of steps."""
+    windows = [model.window for model in models if model.window is not None]
+    if all(window.steps for window in windows):
+        return models
+    return [
+        _from_window(model, model.targets, model.window) if model.window is not None and model.window.steps else model
+        for model in models
+    ]
 
 
 def _without(fitted: FittedModel, gone: list[Kept]) -> FittedModel:

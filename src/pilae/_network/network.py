@@ -94,6 +94,11 @@ class Network:
             width, features = p, p + (features if self.skip else 0)
         return features + sum(other.check_shapes(columns) for other in self.others)
 
+    def lean(self) -> Network:
+        """Without the sums that its layers, and those of networks beside them, were made from."""
+        layers = [replace(layer, statistics=None) for layer in self.layers]
+        return replace(self, layers=layers, others=tuple(other.lean() for other in self.others))
+
     def moments(self, rows: Rows, label: str, product: str = "float64") -> Moments:
         """Of what it makes of the rows."""
 
