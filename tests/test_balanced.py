@@ -131,3 +131,16 @@ def test_sums_that_are_too_large_are_refused_before_anything_is_fitted(monkeypat
     monkeypatch.setattr(PILAEClassifier, "_fitted_to", lambda *_: pytest.fail("it was fitted"))
     with pytest.raises(ValueError, match="are kept: use a narrower head"):
         model.fit(X, Y)
+
+
+def test_classes_that_come_later_need_room_too(monkeypatch):
+    model = PILAEClassifier(**NETWORK, class_weight="balanced", keep_statistics="classes").fit(X, Y)
+    other = model.fork().partial_fit(X[:5], np.full(5, 7))
+    monkeypatch.setattr(class_sums, "MOST_BYTES", 8 * 3 * int(model.head_.output.coef.shape[0]) ** 2)
+    before = model.fitted_
+    with pytest.raises(ValueError, match=r"Sums by class of 4 classes .* are kept"):
+        model.partial_fit(X[:5], np.full(5, 7))
+    with pytest.raises(ValueError, match=r"Sums by class of 4 classes .* are kept"):
+        model.merge(other)
+    assert model.fitted_ is before
+    assert model.partial_fit(X[:5], Y[:5]).rows_in_.rows == len(X) + 5

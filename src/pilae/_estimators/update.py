@@ -49,6 +49,7 @@ def added(
     head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
     if fading is not None and moments.count:
         head = holding(head, moments)
+    check_room_for(head, targets)
     sums = arranged(head.output.by_class or moments, targets.columns_of(fitted.targets))
     if fading is not None:
         sums.fade(fading.kept(rows.n))
@@ -73,6 +74,12 @@ def seen(fitted: FittedModel, extent: Extent) -> FittedModel:
 def arranged(sums: Sums, columns: list[int | None] | None) -> Sums:
     """A copy, with columns for classes that came."""
     return sums.copy() if columns is None else sums.arranged(columns)
+
+
+def check_room_for(head: LinearHead, targets: Targets) -> None:
+    """Whether sums by class of these targets, where such are kept, may be: classes come later, too."""
+    if head.output.by_class is not None:
+        check_room(targets.n_classes, int(head.output.coef.shape[0]))
 
 
 def join(sums: Sums, more: Sums) -> None:
@@ -198,6 +205,7 @@ def _merged(fitted: FittedModel, others: list[FittedModel], targets: Targets) ->
     """The sums of models of one network together."""
     head, moments = fitted.head.linear("merge"), exact_statistics(fitted, "merge")
     balanced = head.output.by_class
+    check_room_for(head, targets)
     sums = arranged(balanced or moments, targets.columns_of(fitted.targets))
     for number, other in enumerate(others, 1):
         theirs = other.head.linear("merge").output.by_class
