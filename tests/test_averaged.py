@@ -9,6 +9,7 @@ from sklearn.datasets import load_diabetes
 
 from helpers import blobs, close, rounding
 from pilae import SHLN, ModelFileError, PILAEClassifier, PILAERegressor, load
+from pilae._data.rows import Rows
 from pilae._engine.waiting import Waiting
 from pilae._estimators import stream
 from pilae._estimators.members import joined, members
@@ -69,6 +70,19 @@ def test_taken_apart_they_are_what_they_were(three):
             len(own.layers),
         )
         assert part.head.output.ridge == model.ridge_
+
+
+def test_blocks_are_small_enough_for_the_widest(monkeypatch):
+    """Many rows asked about take no more memory where the second network is the wide one."""
+    models = [PILAERegressor(depth=0, head=head, ridge=1e-2).fit(X, NUMBERS) for head in ("ridge", SHLN(200))]
+    both, seen = copy.copy(models[0]), []
+    both.fitted_ = joined([model.fitted_ for model in models])
+    both.fitted_.head.output.loo = mean_of([model.fitted_.head.output.loo for model in models])
+    monkeypatch.setattr(Rows, "map", lambda rows, f, width: seen.append(width) or rows.space.xp.zeros((rows.n, 2)))
+    many = np.zeros((4000, X.shape[1]))
+    both.predict(many)
+    both.predict_interval(many)
+    assert seen == [200, 200] == [both.fitted_.widest] * 2
 
 
 @pytest.mark.parametrize("how", [{}, {"decay": 0.9}, {"half_life": 30.0}])
@@ -218,7 +232,6 @@ def test_importances_are_those_of_the_mean():
         PILAERegressor(depth=0, head="ridge", ridge=1e-6).fit(rows, rows[:, 0] + sign * rows[:, 1]) for sign in (1, -1)
     ]
     both = joined([model.fitted_ for model in models])
-    from pilae._data.rows import Rows
     from pilae._network.importance import importances
 
     shares = importances(both.network, both.head, Rows(rows, both.network.space), np.ones(1), 0)

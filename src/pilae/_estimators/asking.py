@@ -27,7 +27,7 @@ class Asking(Fitting[FittedModel]):
             said = answer(targets, fitted.features(rows))
             return said if seen is None or bounds is None else _not_beyond(said, bounds.far(rows), seen)
 
-        return answers(self, fitted.network, fitted.columns, X, Question(of, head.width or 0, called or method))
+        return answers(self, fitted.network, fitted.columns, X, Question(of, head.widest, called or method))
 
     def is_far(self, X: Any) -> Array:
         """Whether each row lies far outside what the model was fitted on: one of its numbers is beyond the range seen

@@ -137,7 +137,7 @@ class FittedModel(FittedNetwork):
 
     @property
     def widest(self) -> int:
-        return max(super().widest, self.head.width or 0)
+        return max(super().widest, self.head.widest)
 
     @property
     def rows_in(self) -> RowsIn | None:

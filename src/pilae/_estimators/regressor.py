@@ -340,7 +340,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
                 low, high = xp.where(far, xp.minimum(low, least), low), xp.where(far, xp.maximum(high, most), high)
             return xp.stack([low, high], axis=-1)
 
-        question = Question(ends, head.width, "predict_interval", (coverage,))
+        question = Question(ends, head.widest, "predict_interval", (coverage,))
         return answers(self, network, fitted.columns, X, question)
 
     def score(self, X, y=None, sample_weight=None) -> float:

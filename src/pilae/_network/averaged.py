@@ -31,6 +31,10 @@ class AveragedHead(LinearHead):
     columns: tuple[int, ...] = ()
     """How many of the features each sees, one after another; the first's come first."""
 
+    @property
+    def widest(self) -> int:
+        return max(self.width, *(other.widest for other in self.others))
+
     def parts(self, F: Array) -> list[Array]:
         """What each sees of the features."""
         return [F[:, start:stop] for start, stop in pairwise(accumulate(self.columns, initial=0))]

@@ -37,6 +37,11 @@ class Head(Protocol):
         """Columns that the output weights are for, or neurons; None where that says nothing."""
         return None
 
+    @property
+    def widest(self) -> int:
+        """Columns of the widest array that it makes of rows; 0 where that says nothing."""
+        return self.width or 0
+
     def predict(self, targets: Targets, F: Array) -> Array: ...
 
     def decision_function(self, targets: Targets, F: Array) -> Array: ...
