@@ -306,6 +306,16 @@ def test_numbers_have_a_running_r2_and_weights_count():
     assert (model.stream_.last <= 0).all()
 
 
+@pytest.mark.parametrize("rows", [1, 20, 60])
+def test_far_rows_are_scored_as_they_are_predicted(rows):
+    """Answers to far rows are none beyond the targets that were seen."""
+    model, z = PILAERegressor(**NETWORK).fit(X[:120], Z[:120, 0]), Z[120 : 120 + rows, 0]
+    far = X[120 : 120 + rows] * 30
+    said = model.predict(far)
+    model.partial_fit(far, z, test_first=True)
+    np.testing.assert_allclose(np.ravel(model.stream_.last), -((said - z) ** 2), rtol=1e-9)
+
+
 def test_numbers_on_another_scale_are_scored_in_their_own_units():
     heavy = np.sinh(3 * X[:, 0] / X[:, 0].std())
     model = PILAERegressor(depth=0, head="ridge", target_scaling="asinh").fit(X[:120], heavy[:120])

@@ -54,11 +54,12 @@ class Look(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What came with rows that were predicted: class numbers, or targets as numbers, and weights."""
+    """What came with rows that were predicted: class numbers, or numbers; weights; the ends of what answers may be."""
 
     codes: Column
     targets: Column
     weight: Column
+    ends: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Reading:
@@ -328,6 +329,7 @@ class Numbers(Reading):
         true, said = seen.targets.astype(float), outputs.astype(float)
         if self.curve is not None:
             true, said = self.curve.back(true), self.curve.mean(said)
+        said = said if seen.ends is None else np.clip(said, *seen.ends)
         return score.with_numbers(true, said, seen.weight)
 
     @staticmethod

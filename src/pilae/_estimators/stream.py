@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arrays import NUMPY, to_numpy
-from .._data.rows import Rows
+from .._arrays import NUMPY, Array, to_numpy
+from .._data.rows import Column, Rows
 from .._data.targets import Seen, Targets
 from .._engine.fading import Fading, now_fading
 from .._engine.running import RunningScore
@@ -67,9 +67,10 @@ def tested(fitted: FittedModel, rows: Rows, targets: Targets, asked: RunningScor
     with np.errstate(over="ignore", invalid="ignore"):  # refused in one sentence instead
         for block in rows.blocks("testing the rows", fitted.widest):
             outputs.append(to_numpy(head.outputs(fitted.features(block.X))))
-            columns.append([None if part is None else to_numpy(part) for part in (block.codes, block.Z, block.w)])
-    of_rows = Seen(*(None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)))
-    return fitted.targets.tested(before, np.concatenate(outputs), of_rows, targets)
+            came = (block.codes, block.Z, block.w, _far(fitted, block.X))
+            columns.append([None if part is None else to_numpy(part) for part in came])
+    of_rows = [None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)]
+    return fitted.targets.tested(before, np.concatenate(outputs), _as_predicted(fitted, *of_rows), targets)
 
 
 def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) -> FittedModel | None:
@@ -98,7 +99,7 @@ def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) ->
     if test is not None:
         head.ready()
         score = test if score is None else replace(score, half_life=test.half_life)
-        of_rows = Seen(block.codes, block.Z, block.w)
+        of_rows = _as_predicted(fitted, block.codes, block.Z, block.w, _far(fitted, block.X))
         score = fitted.targets.tested(score, head.answers(_bounded(fitted, block.X, F)), of_rows, targets)
     share = None if fading is None else fading.weights(0, rows.n, rows.n)
     w = block.w if share is None else share if block.w is None else share * block.w
@@ -113,6 +114,18 @@ def _few(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival) ->
     if fitted.bounds is not None:
         fitted = replace(fitted, bounds=fitted.bounds.joined(block.X.min(axis=0), block.X.max(axis=0)))
     return replace(fitted, head=replace(head, output=output), loo_is_stale=True, fading=fading, tested=score)
+
+
+def _far(fitted: FittedModel, X: Array) -> Array:
+    return None if fitted.bounds is None else fitted.bounds.far(X)
+
+
+def _as_predicted(fitted: FittedModel, codes: Column, Z: Column, w: Column, far: Column) -> Seen:
+    """What came with rows, of which some may be far: answers to these are bounded as `predict` does it."""
+    ends = fitted.seen if far is not None and far.any() else None
+    if ends is None or far is None:
+        return Seen(codes, Z, w)
+    return Seen(codes, Z, w, (np.where(far[:, None], ends[0], -np.inf), np.where(far[:, None], ends[1], np.inf)))
 
 
 def _bounded(fitted: FittedModel, X: np.ndarray, F: np.ndarray) -> np.ndarray:
