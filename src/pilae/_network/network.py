@@ -59,11 +59,6 @@ class Network:
         """Columns of the scaled input of rows of so many columns."""
         return columns if self.scaling is None else self.scaling.width
 
-    def lean(self) -> Network:
-        """Without what only training needs."""
-        layers = [replace(layer, statistics=None) for layer in self.layers]
-        return replace(self, layers=layers, others=tuple(other.lean() for other in self.others))
-
     def decode(self, H: Array, depth: int | None = None) -> Array:
         """Back from layer `depth` to the network's (scaled) input."""
         for layer in reversed(self.layers[:depth]):

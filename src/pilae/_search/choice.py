@@ -116,12 +116,12 @@ class NetworkSearch(Candidates):
 
     def _result(self) -> Choice:
         chosen, second = self.winner(), None
+        optimism = self.optimism(chosen, self.spec.seed)  # before there are pairs among the candidates
         plan = second_network(self, chosen)
         if plan is not None:
-            row, optimism = self.row_of(plan), self.optimism(Pair(chosen, plan), self.spec.seed)
+            row, luck = self.row_of(plan), self.optimism(Pair(chosen, plan), self.spec.seed)
             assert row is not None
-            second = Choice(plan, row["ridge"], self.trial.shape(plan), optimism)
-        optimism = self.optimism(chosen, self.spec.seed)
+            second = Choice(plan, row["ridge"], self.trial.shape(plan), luck)
         table = self.finished(chosen)
         near = next((row["ridge"] for row in table if row["chosen"]), None)
         return Choice(chosen, near, self.trial.shape(chosen), optimism, table, self.left(), second)
