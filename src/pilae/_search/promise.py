@@ -120,8 +120,9 @@ def averaged(
         replace(beside, output=replace(beside.output, loo=None, scored_rows=None)),
     ]
     networks = [network, builder.network(grower, second.plan)]
+    latest = next(row for row in reversed(choice.table) if plan_of(row) == second.plan)  # the last round may lack it
     for row in choice.table:
-        row["averaged"] = row["chosen"] or (row["round"] == choice.table[-1]["round"] and plan_of(row) == second.plan)
+        row["averaged"] = row["chosen"] or row is latest
     return choice._replace(optimism=second.optimism), *side_by_side(networks, heads, builder.rows.d)
 
 
