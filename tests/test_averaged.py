@@ -224,6 +224,26 @@ def test_onnx(three, tmp_path):
         np.testing.assert_allclose(found[0][:, 0], both.predict(rows), rtol=1e-5)
 
 
+def test_blocks_are_as_short_as_the_wider_one_needs(monkeypatch):
+    """The first has the better score, and may have two neurons where the second has thousands."""
+    models = [PILAERegressor(depth=0, head=SHLN(width), ridge=1e-2).fit(X, NUMBERS) for width in (2, 100)]
+    both, widths, blocks = copy.copy(models[0]), [], Rows.rows_per_block
+    both.fitted_ = joined([model.fitted_ for model in models])
+
+    def spy(rows, width=0):
+        widths.append(width)
+        return blocks(rows, width)
+
+    monkeypatch.setattr(Rows, "rows_per_block", spy)
+    many = np.repeat(NEW, 200, axis=0)
+    both.predict(many)
+    both.predict_interval(many)
+    both.partial_fit(NEW, targets(both, NEW), test_first=True)
+    assert min(widths[:2]) >= 100
+    assert both.fitted_.widest == 100
+    assert both.head_width_ == 2
+
+
 def test_importances_are_those_of_the_mean():
     """Two networks that cancel each other in a column leave it without importance."""
     rng = np.random.default_rng(0)
@@ -266,6 +286,19 @@ def test_a_mean_that_does_not_keep_its_promise_is_left_alone(monkeypatch):
     model = PILAERegressor(random_state=0).fit(X, y)
     assert not isinstance(model.head_, AveragedHead)
     assert not any(row["averaged"] for row in model.search_)
+
+
+def test_the_second_is_named_where_others_were_fitted_to_all_rows(monkeypatch):
+    """The last round of the table is then one of a few candidates on all rows, and the second may not be among them."""
+    monkeypatch.setattr(promise, "UNSURE", 0.0)
+    monkeypatch.setattr(promise, "FEW_ROWS", 0)
+    monkeypatch.setattr(promise, "MORE", 1)
+    X, y = load_diabetes(return_X_y=True)
+    model = PILAERegressor(random_state=0, target_scaling="none").fit(X, y)
+    assert isinstance(model.head_, AveragedHead)
+    averaged = [row for row in model.search_ if row["averaged"]]
+    assert [row["chosen"] for row in averaged].count(True) == 1
+    assert len(averaged) == 2
 
 
 @pytest.mark.parametrize(
