@@ -56,7 +56,28 @@ def test_a_mean_is_not_beyond_all_targets():
     y = np.random.default_rng(0).normal(size=(500, 1)) ** 3
     curve = curve_for(scored(y, 0.0 * y))
     assert curve is not None
-    close(curve.mean(np.array([[50.0], [-50.0]])), np.array([y.max(axis=0), y.min(axis=0)]), terms=100)
+    ends, smeared = np.array([y.max(axis=0), y.min(axis=0)]), curve.smeared(scored(curve.onto(y), 0.0 * y))
+    for each in (curve, smeared):
+        close(each.mean(np.array([[50.0], [-50.0]])), ends, terms=100)
+
+
+def test_all_targets_are_seen_and_not_only_those_that_judge(tmp_path):
+    """Of a few large targets one half of the rows may have none."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 3))
+    y = np.exp(2 * X[:, 0] + 0.1 * rng.normal(size=600))
+    tail = np.sort(y)[-2:]
+    for seed in range(4):  # the halves of another seed are others
+        kept = PILAERegressor(depth=0, target_scaling="asinh", random_state=seed).fit(X, y)
+        curve = kept.fitted_.targets.curve
+        close(curve.back(curve.high), tail[1:], terms=100)
+        close(curve.onto(y[:, None]).min(axis=0), curve.low, terms=100)
+    source = scan_blocks(lambda: ((X[k : k + 100], y[k : k + 100]) for k in range(0, 600, 100)))
+    curve = PILAERegressor(depth=0, target_scaling="asinh", random_state=0).fit(source).fitted_.targets.curve
+    close(curve.back(curve.high), tail[1:], terms=100)
+    weight = (y < tail[1]).astype(float)  # the largest has no weight
+    curve = PILAERegressor(depth=0, target_scaling="asinh").fit(X, y, sample_weight=weight).fitted_.targets.curve
+    close(curve.back(curve.high), tail[:1], terms=100)
 
 
 def test_an_interval_holds_the_mean_and_ends_near_the_targets_seen():

@@ -18,6 +18,7 @@ import numpy as np
 from .._arrays import Array, namespace, space_of
 from .._base.saveable import check_shape, saveable
 from .calibration import weighted_quantile
+from .scaling import Extent
 from .scores import Scored, clearly_lower
 
 HEAVY = 10.0
@@ -67,8 +68,10 @@ class Curve:
     def mean(self, t: Array) -> Array:
         """The mean of the y around an output t."""
         xp, (middle, spread, even, odd) = namespace(t), self._like(t, "middle", "spread", "even", "odd")
+        low, high = self._like(t, "low", "high")
         t = self._seen(t)
-        return middle + spread * (even * xp.sinh(t) + odd * xp.cosh(t))
+        mean = middle + spread * (even * xp.sinh(t) + odd * xp.cosh(t))
+        return xp.minimum(xp.maximum(mean, self.back(low)), self.back(high))  # smearing goes beyond t
 
     def ends(self, t: Array, half: Array) -> tuple[Array, Array]:
         """The lower and the upper y of an interval around an output t; the mean is between them."""
@@ -99,8 +102,9 @@ class Curve:
             check_shape(part, n_outputs)
 
 
-def curve_for(loo: Scored, *, always: bool = False) -> Curve | None:
-    """A scale for targets whose residuals have heavy tails; None where no output's have, or no target varies."""
+def curve_for(loo: Scored, reach: Extent | None = None, *, always: bool = False) -> Curve | None:
+    """A scale for targets whose residuals have heavy tails; None where no output's have, or no target varies. `reach`
+    is the range of all targets, of which single ones may be beyond those of the scored rows."""
     w = loo.weight / loo.weight.sum()
     e = loo.targets - loo.outputs
     largest = np.max(np.abs(e), axis=0)
@@ -113,8 +117,10 @@ def curve_for(loo: Scored, *, always: bool = False) -> Curve | None:
     spread = np.where(spread > 0, spread, w @ away)  # more than half of the targets are one number
     if not (spread > 0).all():
         return None
-    t, ones = np.arcsinh((loo.targets[w > 0] - middle) / spread), np.ones_like(middle)
-    return Curve(middle, spread, ones, 0.0 * ones, t.min(axis=0), t.max(axis=0))
+    there, ones = loo.targets[w > 0], np.ones_like(middle)
+    ends = (there.min(axis=0), there.max(axis=0)) if reach is None else (reach.low, reach.high)
+    low, high = (np.arcsinh((end - middle) / spread) for end in ends)
+    return Curve(middle, spread, ones, 0.0 * ones, low, high)
 
 
 def _medians(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

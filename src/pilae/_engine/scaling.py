@@ -37,6 +37,13 @@ class Extent:
         self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
 
 
+def both(one: Extent | None, other: Extent | None) -> Extent | None:
+    """The two as one, where there are two."""
+    if one is not None and other is not None:
+        one.merge(other)
+    return one or other
+
+
 def gauge_for(extent: Extent, dtype: str, input_scaling: str) -> np.ndarray:
     """Exponents of two that bring columns of absurd size to about 1, so that no square overflows or vanishes.
 

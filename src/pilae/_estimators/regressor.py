@@ -232,7 +232,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
         if leave or late or plain.judging is None:
             return plain, targets
         assert isinstance(targets, Numbers)
-        curve = curve_for(plain.judging, always=asked == "asinh")
+        curve = curve_for(plain.judging, plain.reach, always=asked == "asinh")
         if curve is None:
             return plain, targets
         curved = replace(targets, curve=curve)

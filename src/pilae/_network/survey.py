@@ -15,7 +15,7 @@ from .._data.keys import First, Sample, Spread, row_keys, with_targets
 from .._data.rows import Block, Rows, counting
 from .._data.sources import Column
 from .._engine.moments import Moments
-from .._engine.scaling import RANGE, Extent, gauge_for
+from .._engine.scaling import RANGE, Extent, both, gauge_for
 from .structure import COUNTED_ROWS
 
 SCORED_ROWS = 10_000
@@ -59,6 +59,8 @@ class Survey:
     """Distinct (row, target) pairs to compare candidates on; or all rows."""
     extent: Extent
     """The range of each column, over rows of positive weight."""
+    reach: Extent | None
+    """And of each target, where these are numbers."""
 
 
 def _offered(block: Block, seed: int) -> tuple[np.ndarray, ...]:
@@ -117,6 +119,7 @@ class _FirstPass:
         """Columns with numbers that are not zero, although their squares are."""
         self.targets = Moments(space, full=False)
         self.extent: Extent | None = None
+        self.reach: Extent | None = None
         self.spread = Spread(spec.counted, n_classes)
         self.first = First(spec.capacity if spec.anchors == "first" else 0)
         searched = 0 if spec.search_rows is None else spec.search_rows(2**62)
@@ -135,6 +138,9 @@ class _FirstPass:
             self.nonzero = self.nonzero | nonzero
         if block.Z is not None:
             self.targets.add(block.Z, None, block.w)
+            if block.codes is None:
+                self.reach = self.reach or Extent(int(block.Z.shape[1]))
+                self.reach.add(counting(block._replace(X=block.Z)))
         keys, pairs, codes, *rest = self._hopeful(block) or _offered(block, self.seed)
         self.spread.add(keys, codes, rest[0])
         if self.first.capacity:
@@ -171,10 +177,7 @@ class _FirstPass:
         for name, sample in self.samples.items():
             sample.merge(other.samples[name])
         self.nonzero = self.nonzero | other.nonzero
-        if self.extent is None or other.extent is None:
-            self.extent = self.extent or other.extent
-        else:
-            self.extent.merge(other.extent)
+        self.extent, self.reach = both(self.extent, other.extent), both(self.reach, other.reach)
 
 
 class SurveySpec(NamedTuple):
@@ -225,7 +228,8 @@ def survey_rows(rows: Rows, spec: SurveySpec) -> Survey:
     named = all_rows | dict(zip(chosen, samples, strict=True))
     assert sums.extent is not None  # there are rows
     anchors, groups = first.dense(), first.group
-    return Survey(sums.moments, sums.targets, anchors, groups, n_distinct, complete, extent=sums.extent, **named)
+    counted = (sums.moments, sums.targets, anchors, groups, n_distinct, complete)
+    return Survey(*counted, named["scored"], named["fitted"], named["searched"], sums.extent, sums.reach)
 
 
 def _first_sums(rows: Rows, spec: SurveySpec) -> _FirstPass:

@@ -53,6 +53,8 @@ class Result(NamedTuple):
     """Rows that its leave-one-out results are of."""
     extent: Extent
     """The range of each column."""
+    reach: Extent | None
+    """Of each target, where these are numbers."""
     spread: np.ndarray
     """The standard deviation of each column."""
     means: np.ndarray
@@ -122,8 +124,8 @@ def _with_judgement(builder: Builder, survey: Survey, choice: Choice, network: N
     means = network.undo_gauge(to_numpy(survey.moments.mean_a))
     table = choice.table + choice.untried
     spread = np.sqrt(to_numpy(survey.moments.variance_a()))
-    found = (table, halves, moved, choice.optimism, judging, judges, survey.scored, survey.extent, spread, means)
-    return Result(network, head, *found)
+    found = (table, halves, moved, choice.optimism, judging, judges, survey.scored)
+    return Result(network, head, *found, survey.extent, survey.reach, spread, means)
 
 
 def _surveyed(spec: Spec, rows: Rows) -> Survey:

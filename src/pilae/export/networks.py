@@ -261,7 +261,8 @@ def _mean_on_curve(graph: Graph, curve: Curve, t: str) -> str:
     t = graph.op("Max", graph.op("Min", t, curve.high), curve.low)
     up = graph.op("Mul", graph.op("Exp", t), curve.spread * (curve.even + curve.odd) / 2)
     down = graph.op("Mul", graph.op("Exp", graph.op("Neg", t)), curve.spread * (curve.odd - curve.even) / 2)
-    return graph.op("Add", graph.op("Add", up, down), curve.middle)
+    mean = graph.op("Add", graph.op("Add", up, down), curve.middle)
+    return graph.op("Max", graph.op("Min", mean, curve.back(curve.high)), curve.back(curve.low))
 
 
 def transformed(graph: Graph, model: Any, x: str) -> list[Output]:
