@@ -55,8 +55,8 @@ STEADY = 0.05
 class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     """A deep network trained by pseudoinverse learning, for regression with one or several outputs.
 
-    Minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 over the output weights W, on features found without
-    targets. With several outputs each one's error counts relative to its standard deviation.
+    Minimises sum_i w_i ||z_i - y_i W||^2 + lambda ||W||^2 over the output weights W, on features that are found
+    first. With several outputs each one's error counts relative to its standard deviation.
 
     Parameters
     ----------

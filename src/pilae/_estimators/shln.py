@@ -40,7 +40,7 @@ class SHLN(BaseEstimator):
     networks : {"auto", 1}, default="auto"
         "auto": where a search is free to choose the whole output network, and has at most 20,000 distinct rows, a
         second network of another kind is fitted beside the best one and their outputs are averaged, if leave-one-out
-        says that it helps. 1: one network, half as large and twice as fast.
+        says that it helps. 1: one network, about half as large and up to twice as fast to ask.
 
     Examples
     --------
