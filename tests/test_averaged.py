@@ -9,13 +9,14 @@ from sklearn.datasets import load_diabetes
 
 from helpers import blobs, close, rounding
 from pilae import SHLN, ModelFileError, PILAEClassifier, PILAERegressor, load
+from pilae._base.budget import Budget
 from pilae._data.rows import Rows
 from pilae._engine.waiting import Waiting
 from pilae._estimators import stream
 from pilae._estimators.members import joined, members
 from pilae._estimators.window import Window
 from pilae._network.averaged import AveragedHead, mean_of
-from pilae._search import promise
+from pilae._search import fit, promise
 
 ROWS, CLASSES = blobs(300)
 X, Y = ROWS[:240], CLASSES[:240]
@@ -286,6 +287,18 @@ def test_a_mean_that_does_not_keep_its_promise_is_left_alone(monkeypatch):
     model = PILAERegressor(random_state=0).fit(X, y)
     assert not isinstance(model.head_, AveragedHead)
     assert not any(row["averaged"] for row in model.search_)
+    alone = PILAERegressor(random_state=0, head=SHLN(networks=1)).fit(X, y)
+    assert model.fitted_.optimism == alone.fitted_.optimism  # what pairs would have won elsewhere is no comfort
+
+
+def test_no_second_is_fitted_when_the_time_is_used_up(monkeypatch):
+    """A search that came to its end just in time was not cut short, and has found a second one."""
+    X, y = load_diabetes(return_X_y=True)
+    monkeypatch.setattr(fit, "active_budget", lambda: Budget(0))
+    model = PILAERegressor(random_state=0).fit(X, y)
+    assert not any(row["loss"] is None for row in model.search_)
+    assert not isinstance(model.head_, AveragedHead)
+    assert model.loo_score_ == PILAERegressor(random_state=0, head=SHLN(networks=1)).fit(X, y).loo_score_
 
 
 def test_the_second_is_named_where_others_were_fitted_to_all_rows(monkeypatch):
