@@ -90,7 +90,7 @@ def test_half_floats_are_widened_a_block_at_a_time(monkeypatch):
         model.partial_fit(part, y[:n]).predict(part)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert max(widened) < 12_000  # samples: rows to score, anchors
+    assert max(widened) < 13_000  # samples: rows to score, anchors (twice 6,001)
     assert peaks[1] - peaks[0] < 20_000 * 64 * 4 / 2  # of a float32 copy of the rows that came more
     half, single = (PILAEClassifier(depth=0, head="ridge").fit(rows, y) for rows in (X, X.astype(np.float32)))
     assert half.network_.dtype == "float32"  # three digits are not worth computing in sixteen

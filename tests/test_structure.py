@@ -43,4 +43,4 @@ def test_widest_head():
     assert widest_head(600) == 250
     assert widest_head(1000) == 500
     assert widest_head(10_000) == 1666
-    assert widest_head(10**9) == 5000
+    assert widest_head(10**9) == 6000
