@@ -8,6 +8,7 @@ warnings that other tests left behind: a leak is the part's, and what passes alo
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from torture.harness import Broken
 
 ROOT = Path(__file__).parents[2]
 CHILD = "import sys; sys.path.insert(0, 'tests'); from torture.harness import measure; measure(*sys.argv[1:])"
+UNKIND = {"DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "100ms"}
+"""A cluster of Dask gives up workers that are lost for so long, which a part that kills them must forbid."""
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -28,7 +31,7 @@ def test_part(name, request):
     full = request.config.getoption("--full")
     warned = request.config.getoption("pythonwarnings") or []  # pytest -W default, where releases are old
     call = [sys.executable, "-c", CHILD, name, "FULL" if full else "QUICK", *warned[:1]]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(call, cwd=ROOT, env=os.environ | UNKIND, capture_output=True, text=True)
     kept = done.returncode == 0
     found = json.loads(done.stdout.splitlines()[-1]) if kept else {"broken": True, "exit_code": done.returncode}
     if full:
