@@ -1,5 +1,6 @@
 """Rows that do not fit in memory: every source gives the model of the array."""
 
+import datetime
 import threading
 
 import numpy as np
@@ -280,3 +281,11 @@ def test_a_longer_label_is_not_cut_to_a_known_one():
 
     with pytest.raises(ValueError, match="row 7: the label 'cats' was not there"):
         PILAEClassifier(depth=0, head=SHLN(width=10)).fit(scan_blocks(blocks))
+
+
+def test_raw_rows_of_mixed_columns_are_refused_in_one_sentence(tmp_path):
+    """Times of day, which NumPy would ask float() of."""
+    times = [datetime.time(hour) for hour in range(20)]
+    pyarrow.parquet.write_table(pa.table({"a": times, "y": list(range(20))}), tmp_path / "times.parquet")
+    with pytest.raises(ValueError, match="call fit first"):
+        list(scan_parquet(tmp_path / "times.parquet", "y").read())

@@ -370,6 +370,10 @@ class _ArrowSource(Source):
     def _piece(self, batch: Any, d: int, where: Where) -> Piece:
         if d and self.table is not None:
             X = self.table(batch.select(self.columns).to_pandas())
+        elif d and self.is_mixed:
+            raise ValueError(
+                "Not all columns are numbers, and nobody has learnt yet what to make of them: call fit first."
+            )
         else:
             X = np.empty((d, batch.num_rows), dtype=self.dtype).T
             for j in range(d):
