@@ -4,6 +4,7 @@ import copy
 import dataclasses
 
 import numpy as np
+import onnxruntime
 import pytest
 from sklearn.datasets import load_diabetes
 
@@ -214,10 +215,9 @@ def test_a_forged_file_is_refused(three, tmp_path, wrong):
 
 
 def test_onnx(three, tmp_path):
-    ort = pytest.importorskip("onnxruntime")
     both, rows = three[0], NEW.astype(np.float32)
     both.to_onnx(tmp_path / "model.onnx")
-    found = ort.InferenceSession(tmp_path / "model.onnx").run(None, {"X": rows})
+    found = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, {"X": rows})
     if isinstance(both, PILAEClassifier):
         np.testing.assert_array_equal(found[0], both.predict(rows))
         np.testing.assert_allclose(found[1], both.predict_proba(rows), atol=1e-6)  # promised by to_onnx

@@ -74,8 +74,12 @@ class OutputFit:
         self.input, self.hidden, self.spec = head_input, hidden, spec
         self.smallest = SMALLEST_RIDGE[head_input.rows.dtype]
         self.moments: Moments = self._summed()
-        self.chooser = chooser_of(head_input.scored, neurons, strict=spec.strict)
-        self.few, self.few_choose = few_of(head_input.scored, self.chooser)
+        self._turn()
+        self.chooser = chooser_of(self.input.scored, neurons, strict=spec.strict)
+        self.few, self.few_choose = _few(self.input.scored, self.chooser)
+
+    def _turn(self) -> None:
+        """Put scored rows where the solution is found, if that is elsewhere."""
 
     def _summed(self) -> Moments:
         """All that is needed of the rows."""
@@ -172,7 +176,7 @@ class OutputFit:
         return scored_batches(scored, features_of(self.input.cache.network, self.hidden), scaling, chooser, once=once)
 
 
-def few_of(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
+def _few(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
     """The rows that choose width and ridge, and their weights in it: the first ones, or whole groups."""
     if scored.group is None:
         few = scored.first(CHOICE_ROWS)

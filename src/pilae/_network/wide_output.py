@@ -18,8 +18,7 @@ from .._engine.linalg import kept_eigen
 from .._engine.loo import Batches
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
-from .fit_output import HeadInput, OutputFit, OutputSpec, chooser_of, few_of, scored_batches
-from .neurons import HiddenLayer
+from .fit_output import HeadInput, OutputFit, scored_batches
 from .output import scaling_of
 
 CHUNK = 2**23
@@ -32,10 +31,8 @@ KEPT_COLUMNS = 10_000
 class WideFit(OutputFit):
     """One output layer without hidden neurons on more columns than rows."""
 
-    def __init__(
-        self, head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec
-    ) -> None:
-        super().__init__(head_input, hidden, neurons, spec)
+    def _turn(self) -> None:
+        head_input = self.input
         rows, scored = head_input.rows, head_input.scored
         self.inner = scaling_of(self.moments, None)
         self.F, root = _features(head_input, rows), _root(rows)
@@ -50,8 +47,6 @@ class WideFit(OutputFit):
         self.back = U / self.s
         rotated = replace(scored, X=matmul(between, self.back), gauge=None, intake=None, dtype="float64")
         self.input = replace(head_input, scored=rotated)
-        self.chooser = chooser_of(rotated, neurons, strict=spec.strict)
-        self.few, self.few_choose = few_of(rotated, self.chooser)
 
     def _summed(self) -> Moments:
         return self._sums(partial(Moments, self.input.rows.space, full=False))
