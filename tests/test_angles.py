@@ -10,13 +10,15 @@ from pilae import PILAEImageClassifier
 from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae._engine.dual import solve_dual
 from pilae._network.angles import AngleKernel
+from pilae._network.compared import moves, with_copies
+from pilae._network.patches import Shape
 from pilae._search.angles import AnglePlan, build_kernel
 from test_conv import images
 
 DIGITS, ORDER = load_digits(), np.random.default_rng(0).permutation(1797)
 IMAGES, TARGET = DIGITS.images[ORDER].astype(np.uint8), DIGITS.target[ORDER]
 X, Y = IMAGES[:300], TARGET[:300]
-GIVEN = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 0.1, "contrast": 0.1, "threshold": 0.5}
+GIVEN = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 0.1, "contrast": 0.1, "threshold": 0.5, "shift": 0}
 FIXED = GIVEN | {"mirror": False}
 
 COMPARED = {"condition": 1e4, "terms": 100}
@@ -111,20 +113,65 @@ def test_mirroring_is_fitting_to_all_images_and_their_mirror_images():
         close(found.loo.outputs[image], outputs(rest)[image], condition=1e5, terms=100)
 
 
+@pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("mirror", [False, True])
-def test_leave_one_out_is_that_of_a_fit_without_the_image(mirror):
-    model = PILAEImageClassifier(**GIVEN | {"mirror": mirror}, ridge=0.05).fit(X[:60].astype(float), Y[:60])
-    fitted = model.fitted_
+def test_leave_one_out_is_that_of_a_fit_without_the_image_and_its_copies(mirror, shift):
+    given = GIVEN | {"mirror": mirror, "shift": shift}
+    model = PILAEImageClassifier(**given, ridge=0.05).fit(X[:60].astype(float), Y[:60])
+    fitted, copies = model.fitted_, 5 if shift else 1
     cells = fitted.anchor_cells("auto")
     K = fitted.kernel(cells, cells, NUMPY)
-    Z, (whole, _) = np.eye(10)[Y[:60]], centred(K)
+    assert len(K) == 60 * copies
+    Z, (whole, _) = np.repeat(np.eye(10)[Y[:60]], copies, axis=0), centred(K)
     penalty = 0.05 * np.mean(np.diag(whole))
     for row in (3, 40):
-        rest = np.arange(60) != row
+        rest = np.arange(len(K)) // copies != row
         part, mean = centred(K[np.ix_(rest, rest)])
-        a = np.linalg.solve(part + penalty * np.eye(59), Z[rest] - Z[rest].mean(axis=0))
-        outputs = K[row, rest] @ a - mean @ a + Z[rest].mean(axis=0)
+        a = np.linalg.solve(part + penalty * np.eye(len(part)), Z[rest] - Z[rest].mean(axis=0))
+        outputs = K[row * copies, rest] @ a - mean @ a + Z[rest].mean(axis=0)
         close(fitted.head.output.loo.outputs[row], outputs, condition=1e5, terms=100)
+
+
+def test_copies_are_moved_along_the_sides_that_are_long_enough(library):
+    some = np.arange(2 * 3 * 4).reshape(2, 3, 4, 1) + 0.0
+    both = to_numpy(with_copies(library(some), 1)).reshape(2, 5, 3, 4)
+    np.testing.assert_array_equal(both[:, 0], some[..., 0])
+    np.testing.assert_array_equal(both[0, 1], [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]])  # down
+    np.testing.assert_array_equal(both[0, 2], [[4, 5, 6, 7], [8, 9, 10, 11], [8, 9, 10, 11]])
+    np.testing.assert_array_equal(both[0, 3], [[0, 0, 1, 2], [4, 4, 5, 6], [8, 8, 9, 10]])  # to the right
+    np.testing.assert_array_equal(both[0, 4], [[1, 2, 3, 3], [5, 6, 7, 7], [9, 10, 11, 11]])
+    assert moves(Shape(3, 4, 1), 0) == [(0, 0)]
+    assert moves(Shape(1, 9, 1), 2) == [(0, 0), (0, 2), (0, -2)]
+    assert moves(Shape(2, 2, 3), 1) == [(0, 0)]
+
+
+def test_moved_copies_are_tried_where_there_is_room_and_kept_where_they_help(monkeypatch, tmp_path):
+    """A bar at any of many places, or two: an image says nothing of one beside it, and copies do."""
+    rng = np.random.default_rng(0)
+    pictures = 0.3 * rng.standard_normal((400, 9, 9))
+    double = np.arange(400) % 2
+    for image, two in zip(pictures, double, strict=True):
+        row, column = rng.integers(1, 8), rng.integers(1, 6)
+        image[row, column : column + 2] += 3.0
+        image[row, column + 2] += 3.0 * two
+    given = {"filters": 16, "patch": 3, "pool": 3, "encoder_ridge": 1.0, "contrast": None, "threshold": 0.5}
+    model = PILAEImageClassifier(**given, mirror=False, random_state=0).fit(pictures[:80], double[:80])
+    assert {row["shift"] for row in model.search_} == {0, 1, 2}
+    assert model.shift_ > 0
+    still = PILAEImageClassifier(**given, mirror=False, shift=0, random_state=0).fit(pictures[:80], double[:80])
+    assert still.shift_ == 0
+    assert model.score(pictures[80:], double[80:]) > still.score(pictures[80:], double[80:])
+    model.save(tmp_path / "m.pilae")
+    back = pilae.load(tmp_path / "m.pilae")
+    np.testing.assert_array_equal(back.decision_function(pictures), model.decision_function(pictures))
+    monkeypatch.setattr("pilae._estimators.image_classifier.COPIES", {False: 399})
+    model = PILAEImageClassifier(**given, mirror=False, random_state=0).fit(pictures[:80], double[:80])
+    assert model.shift_ == 0
+
+
+def test_copies_that_there_is_no_room_for_are_refused():
+    with pytest.raises(ValueError, match="shift=1 makes 5 rows of each of the 300 images"):
+        PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False, anchors=100).fit(X, Y)
 
 
 def centred(K):

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import close
 from pilae._arrays import to_numpy
-from pilae._engine.dual import inverse_diagonal, solve_dual
+from pilae._engine.dual import inverse_blocks, solve_dual
 
 RIDGE = 0.01
 CONDITION = {"condition": 1 / RIDGE, "terms": 40}
@@ -69,9 +69,27 @@ def test_rounding_in_k_does_not_grow_with_the_rows():
     assert np.abs(outputs[0] - outputs[1]).max() < 0.05
 
 
-@pytest.mark.parametrize("n", [1, 5, 300])
-def test_the_diagonal_of_an_inverse(n, monkeypatch):
+def test_rows_that_are_copies_leave_together(library):
+    """Three rows, not the same, of one target: left out by hand, all three."""
+    F, _ = problem(n=45)
+    Z = problem(n=15, seed=3)[1]
+    G = F - F.mean(axis=0)
+    penalty = RIDGE * np.mean(np.sum(G**2, axis=1))
+    found = solve_dual(library(F @ F.T) + 0.0, Z, [RIDGE], np.ones(3), copies=3)
+    W, b = refitted(F, np.repeat(Z, 3, axis=0), penalty)
+    close(F @ F.T @ to_numpy(found.a) + to_numpy(found.b), F @ W + b, condition=1e4, terms=60)
+    assert len(found.loo.outputs) == 15
+    for row in (0, 7, 14):
+        rest = np.arange(45) // 3 != row
+        W, b = refitted(F[rest], np.repeat(Z, 3, axis=0)[rest], penalty)
+        close(found.loo.outputs[row], F[3 * row] @ W + b, condition=1e4, terms=60)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 1), (5, 5), (300, 1), (300, 5)])
+def test_blocks_of_an_inverse(n, size, monkeypatch):
     monkeypatch.setattr("pilae._engine.dual.SOLVED", 128)
     X = np.random.default_rng(n).standard_normal((n, n + 5))
     A = X @ X.T + np.eye(n)
-    close(inverse_diagonal(np.linalg.cholesky(A)), np.diag(np.linalg.inv(A)), condition=float(np.linalg.cond(A)))
+    expected = np.linalg.inv(A).reshape(n // size, size, n // size, size)
+    expected = np.stack([expected[k, :, k, :] for k in range(n // size)])
+    close(inverse_blocks(np.linalg.cholesky(A), size), expected, condition=float(np.linalg.cond(A)))

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from helpers import blobs, close
 from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE
 from pilae._arrays import cholesky, gram, matmul, solve_triangular, threads
-from pilae._arrays.threads import PART, in_parts, sharing
+from pilae._arrays.threads import PART, in_parts, in_turn, sharing
 from pilae._engine.activations import ACTIVATIONS
 
 X, Y = blobs(300)
@@ -280,6 +280,42 @@ def test_fits_side_by_side_are_those_one_after_another(backend):
     with threadpool_limits(1, "blas"):  # workers of loky have one
         for seed, found in enumerate(together):
             close(found, fitted(seed), condition=1e4, terms=len(X))
+
+
+@pytest.mark.parametrize(("numbers", "most"), [(threads.SMALL_TABLE - 1, 1), (threads.SMALL_TABLE, 2)])
+def test_small_searches_take_turns_and_large_ones_do_not(numbers, most):
+    inside, met, seen = [], threading.Barrier(2), []
+
+    def search():
+        with in_turn(numbers), in_turn(numbers):  # a search within a search waits for nobody
+            inside.append(1)
+            if most > 1:
+                met.wait(60)  # both are here, or this breaks
+            seen.append(len(inside))
+            inside.pop()
+
+    joblib.Parallel(4, backend="threading")(joblib.delayed(search)() for _ in range(4))
+    assert len(seen) == 4
+    assert (max(seen) == 1) == (most == 1)
+
+
+def test_a_turn_that_nobody_ends_is_waited_for_but_not_for_ever(monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE", 0.01)
+    held, done = threading.Event(), threading.Event()
+
+    def stuck():
+        with in_turn(1):
+            held.set()
+            done.wait(60)
+
+    other = threading.Thread(target=stuck)
+    other.start()
+    held.wait(60)
+    try:
+        assert PILAEClassifier(random_state=0).fit(X[:60], Y[:60]).score(X, Y) > 0.8
+    finally:
+        done.set()
+        other.join()
 
 
 def test_tensors_take_torchs_threads_and_give_them_back():

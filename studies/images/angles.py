@@ -50,7 +50,7 @@ def measure(name: str, cuda: bool) -> dict:
         "peak_megabytes": peak_megabytes(),
         "structure": {
             key: getattr(model, f"{key}_")
-            for key in ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "ridge")
+            for key in ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
         },
     }
     if cuda:

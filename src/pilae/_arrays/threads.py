@@ -34,6 +34,12 @@ UNSHARED = 9000
 MANY_NUMBERS = 2**20
 """Tables of fewer numbers are small work for those whose threads are not ours: torch, and heads that are estimators."""
 
+SMALL_TABLE = 10_000
+"""Numbers of a table whose search is small calls of NumPy from end to end."""
+
+PATIENCE = 5.0
+"""Seconds that a small search waits for another at most: a courtesy, and never a reason to stand still."""
+
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -47,6 +53,9 @@ class Pool:
 
 _lock = threading.RLock()
 """Of a thread that holds it a signal's handler may ask a model something: it must not wait for itself."""
+
+_turn = threading.RLock()
+"""Of the one small search (`in_turn`); a thread that has it may search again within."""
 
 _calls: dict[int, int] = {}
 """The calls of pilae under way, and the thread of each."""
@@ -168,6 +177,24 @@ def lent(size: int) -> Iterator[None]:
     finally:
         for pool in pools:
             pool.set(1)
+
+
+class in_turn:
+    """Searches on small tables, of so many numbers, one after another: they hold the interpreter nearly all the time,
+    and side by side in threads of one process they would only wait for it, at every call of NumPy."""
+
+    __slots__ = ("mine", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size, self.mine = size, False
+
+    def __enter__(self) -> None:
+        self.mine = self.size < SMALL_TABLE and _turn.acquire(timeout=PATIENCE)
+
+    def __exit__(self, *error: object) -> None:
+        if self.mine:
+            self.mine = False
+            _turn.release()
 
 
 def threads(work: float) -> int:
@@ -305,8 +332,8 @@ def _text(path: Path) -> str:
 
 def _after_fork() -> None:
     """A child has only the thread that forked, and none of the calls of the others."""
-    global _lock, _asked
-    _lock, _asked = threading.RLock(), SimpleQueue()
+    global _lock, _turn, _asked
+    _lock, _turn, _asked = threading.RLock(), threading.RLock(), SimpleQueue()
     _team.clear()
     me = threading.get_ident()
     for call in [call for call, thread in _calls.items() if thread != me]:

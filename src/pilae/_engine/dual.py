@@ -10,8 +10,11 @@ without it: with C = (K + lambda I)^-1
 
     z_i - out_i = lambda a_i / (lambda C_ii - 1/n).
 
+Of rows that are copies of one another, and leave together, it is lambda times the solution of a small system, with the
+block of lambda C - 1/n in place of its diagonal and all their a.
+
 A constant c is added to K before it is factorised. The elements of a add up to zero, so it changes nothing but C, by
-the same in every C_ii; without it K has nothing but rounding in the direction of ones, which grows with the rows and is
+the same in every C_ij; without it K has nothing but rounding in the direction of ones, which grows with the rows and is
 soon larger than lambda.
 """
 
@@ -27,6 +30,9 @@ ALIKE = 1e4
 
 SOLVED = 2048
 """Columns of the inverse of a factor made at once."""
+
+LEAST_LEFT = 1e-12
+"""Of what a row itself does not decide: below it the others say nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +56,19 @@ def centred(K: Array) -> tuple[Array, Array]:
     return K, mean
 
 
-def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray) -> Dual:
-    """The best of the ridges by squared leave-one-out error for targets Z (rows x outputs). K may be written over."""
+def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, copies: int = 1) -> Dual:
+    """The best of the ridges by squared leave-one-out error for targets Z (rows x outputs). K may be written over.
+
+    With `copies` K has so many rows, one after another, for each row of Z. They leave together, and what is said of the
+    first of them counts.
+    """
     space = space_of(K)
-    xp, n = space.xp, len(Z)
+    xp, n = space.xp, int(K.shape[0])
     nothing = ALIKE * float(xp.finfo(K.dtype).eps) * float(xp.mean(diagonal(K)))
     K, mean = centred(K)
     own = max(float(xp.mean(diagonal(K))), nothing, np.finfo(float).tiny)
     K += own
-    targets = space.asarray(np.asarray(Z, np.float64))
+    targets = space.asarray(np.repeat(np.asarray(Z, np.float64), copies, axis=0))
     middle = xp.mean(targets, axis=0)
     best: Dual | None = None
     for ridge in ridges:
@@ -66,9 +76,9 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray) 
         if L is None:  # rounding: larger ridges come
             continue
         a = solve_triangular(L, solve_triangular(L, targets - middle), transposed=True)
-        left = ridge * own * inverse_diagonal(L) - ridge / (n * (ridge + n))  # c is the mean of the diagonal
-        errors = to_numpy(ridge * own * a / xp.clip(left, min=1e-12)[:, None])
-        ones = np.ones(n)
+        left = ridge * own * to_numpy(inverse_blocks(L, copies)) - ridge / (n * (ridge + n))  # c is own
+        errors = _first_left_out(left, ridge * own * to_numpy(a))
+        ones = np.ones(len(Z))
         found = Dual(a, middle - mean @ a, ridge, Scored(Z - errors, np.asarray(Z, np.float64), ones, ones, ones))
         if best is None or found.loo.squared_error(scale) < best.loo.squared_error(scale):
             best = found
@@ -77,14 +87,25 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray) 
     return best
 
 
-def inverse_diagonal(L: Array) -> Array:
-    """The diagonal of (L L')^-1: squared lengths of the columns of L^-1, some at a time, never held whole."""
+def inverse_blocks(L: Array, size: int) -> Array:
+    """Blocks of (L L')^-1 along its diagonal, blocks x size x size: products of columns of L^-1, never held whole."""
     space = space_of(L)
     xp, n, parts = space.xp, int(L.shape[0]), []
-    for start in range(0, n, SOLVED):
-        count = min(SOLVED, n - start)
+    for start in range(0, n, step := SOLVED // size * size):
+        count = min(step, n - start)
         E = xp.zeros((n - start, count), dtype=L.dtype, device=space.device)
         E[:count, :] = xp.eye(count, dtype=L.dtype, device=space.device)
         Y = solve_triangular(L[start:, start:], E)  # above its diagonal L^-1 is zero
-        parts.append(xp.sum(Y * Y, axis=0))
+        one = [Y[:, k::size] for k in range(size)]
+        rows = [xp.stack([xp.sum(a * b, axis=0) for b in one], axis=1) for a in one]
+        parts.append(xp.stack(rows, axis=1))
     return xp.concat(parts)
+
+
+def _first_left_out(left: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The errors of the first of each block of rows, without all of them."""
+    size = left.shape[1]
+    if size == 1:
+        return a / np.maximum(left[:, 0], LEAST_LEFT)
+    left = left + LEAST_LEFT * np.eye(size)
+    return np.linalg.solve(left, a.reshape(len(left), size, -1))[:, 0, :]

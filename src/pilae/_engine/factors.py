@@ -89,10 +89,20 @@ class RidgeFactors:
             self._indefinite = ridge
             if self._eigen is None:
                 self._decompose("eigh (not positive definite)")
+        return self._of_eigen([lam])[0]
+
+    def at_each(self, ridges: list[float]) -> list[Factor]:
+        """The same for several."""
+        if self._eigen is None or max(ridges) > self._indefinite:
+            return [self.at(ridge) for ridge in ridges]
+        return self._of_eigen([ridge * self.weight for ridge in ridges])
+
+    def _of_eigen(self, lams: list[float]) -> list[Factor]:
         assert self._eigen is not None
-        xp = namespace(self.G)
         values, V, rotated, floor = self._eigen
-        lifted = values + lam
+        xp, space = namespace(values), space_of(values)
+        lifted = values[:, None] + space.asarray(np.array(lams), "float64")[None, :]
         # a ridge of zero, or one below rounding, leaves directions without variance alone instead of dividing by noise
-        root = xp.where(lifted > floor, xp.sqrt(lifted), xp.full_like(lifted, np.inf))
-        return Factor(rotated / root[:, None], V=V, root=root)
+        roots = xp.where(lifted > floor, xp.sqrt(lifted), xp.full_like(lifted, np.inf))
+        c = rotated[:, None, :] / roots[:, :, None]
+        return [Factor(c[:, k, :], V=V, root=roots[:, k]) for k in range(len(lams))]

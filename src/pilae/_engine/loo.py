@@ -39,7 +39,7 @@ def leave_one_out(factors: RidgeFactors, ridges: list[float], zbar: Array, batch
 
 def _outputs(factors: RidgeFactors, ridges: list[float], zbar: Array, batches: Batches) -> tuple[np.ndarray, list]:
     """The outputs, rows x ridges x outputs, and the other columns of `Scored`."""
-    chosen = [factors.at(r) for r in ridges]
+    chosen = factors.at_each(ridges)
     mean, blocks = to_numpy(zbar), []
     for batch in starmap(Batch, batches()):
         left_out = _rows_left_out if batch.group is None else groups_left_out

@@ -1,7 +1,7 @@
 """`PILAEImageClassifier`: from images to classes, with nothing to choose."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -10,20 +10,19 @@ from sklearn.base import ClassifierMixin
 
 from .._arrays import Array, Space, dtype_name, namespace, space_for, take_rows, to_numpy
 from .._base.progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
-from .._base.saveable import check_dtype, check_shape, saveable
+from .._base.saveable import saveable
 from .._base.scalars import is_integer, seed_of
 from .._data.check import check_answer, check_pixels
-from .._data.targets import Classes, read_labels
-from .._network.angles import AngleKernel, Cells
+from .._data.targets import read_labels
 from .._network.branches import Images
-from .._network.compared import compare_with_all, compare_with_some
-from .._network.head import LinearHead
+from .._network.compared import compare_with_all, compare_with_some, moves
 from .._network.patches import Shape
 from .._search.angles import AnglePlan, AngleSearch, AngleSpec, build_kernel
 from ..save import SaveMixin
 from . import parameters
 from .fitted import LeftOut, attribute
-from .image_input import FittedToImages, TakesImages, sample_of
+from .image_input import TakesImages, sample_of
+from .image_model import FittedImageModel
 
 SEARCH_IMAGES = {False: 2000, True: 8000}
 SEARCH_FILTERS = {False: 128, True: 512}
@@ -41,70 +40,17 @@ MOST_ALL = 8000
 CELLS_BYTES = 2**31
 """Most that unit vectors of all images may take on a processor, and sixteen times that on a GPU."""
 
-KEPT_BYTES = 2**28
-"""Unit vectors of the anchors are kept between predictions up to so many bytes, sixteen times that on a GPU."""
+COPIES = {False: 5000, True: 40_000}
+"""Images and their moved copies, so many at most, where it is left to the search whether there are any."""
+
+MOST_MOVES = 5
+"""An image and its copies."""
 
 
-@saveable
-@dataclass(frozen=True, eq=False)
-class FittedImageModel(FittedToImages):
-    """A kernel, the images to compare with, and an output layer on what others have in common with these."""
-
-    kernel: AngleKernel
-    anchors: np.ndarray
-    """Rows of pixels as they came."""
-    head: LinearHead
-    targets: Classes
-    plan: AnglePlan
-    search: list[dict[str, Any]]
-    loo_score: float
-    loo_predictions: LeftOut
-    stats: dict[str, float]
-    kept: list[Cells] = field(default_factory=list)
-    """Unit vectors of the anchors, where they are few."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"kept": []}
-
-    @property
-    def patch(self) -> int | list[int]:
-        return self.plan.patch[0] if len(self.plan.patch) == 1 else list(self.plan.patch)
-
-    @property
-    def filters(self) -> int:
-        return self.kernel.branches[0].layers[0].width // 2
-
-    def anchor_cells(self, block_rows: int | str) -> Cells:
-        if self.kept:
-            return self.kept[0]
-        cells = self.kernel.cells(
-            Images(self.anchors, self.image_shape, self.space, self.dtype), self.space, block_rows
-        )
-        if 4 * len(self.anchors) * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
-            self.kept.append(cells)
-        return cells
-
-    def outputs(self, images: Images, block_rows: int | str) -> Array:
-        """What the output layer says of images."""
-        space, there = self.space, self.anchor_cells(block_rows)
-        n, most = images.shape[0], space.budget(KEPT_BYTES) // 4
-        step = max(1, min(most // self.kernel.numbers, most // len(self.anchors)))
-        xp, output, parts = space.xp, self.head.output, []
-        for start in range(0, n, step):
-            cells = self.kernel.cells(images[start : min(start + step, n), ...], space, block_rows)
-            K = xp.astype(self.kernel(cells, there, space), xp.float64)  # large terms of either sign cancel
-            parts.append(xp.astype(K @ output.coef + output.intercept, getattr(xp, self.dtype)))
-        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
-
-    def check(self) -> None:
-        """An error where the parts of a model that was read do not fit together."""
-        check_dtype(self.dtype)
-        self.kernel.check(self.image_shape)
-        check_shape(self.anchors, len(self.anchors), self.columns.count)
-        if self.anchors.dtype.kind not in "biuf":
-            raise TypeError("images are numbers")
-        self.head.check_shapes(len(self.anchors), self.targets.n_outputs)
-        self.targets.check_shapes()
+def _all_fit(n: int, space: Space) -> bool:
+    """Whether so many images can all be compared with one another."""
+    # K, its copy with the ridge and their factor, in float64, at the same time
+    return space.holds(6 * n * n) if space.is_cuda else n <= MOST_ALL
 
 
 @saveable
@@ -134,6 +80,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     mirror : "auto" or bool, default="auto"
         Whether an image and its mirror image are the same: right for objects, wrong for digits. It is exactly as if
         every image were there twice.
+    shift : "auto" or int, default="auto"
+        Every image is there with copies that are moved by so many pixels, up, down, left and right, which count as one
+        image in leave-one-out; 0 for none. "auto" tries one and two pixels (of 28; more of larger images) where there
+        is room for five times the images: 1,000 images on a processor, 8,000 on a GPU.
     anchors : "auto" or int, default="auto"
         Images to compare with. "auto": all, if memory allows it (a matrix of images x images; 8,000 images on a
         processor), else 20,000 on a GPU and 4,000 elsewhere.
@@ -155,7 +105,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     anchors_ : array
         The images that others are compared with. They are in the model and in its files.
     kernel_ : AngleKernel
-    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, filters_, ridge_, image_shape_
+    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, shift_, filters_, ridge_, image_shape_
         What was found or given.
     fit_stats_ : dict
     n_features_in_ : int
@@ -189,6 +139,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     encoder_ridge_ = attribute("plan.encoder_ridge")
     threshold_ = attribute("plan.threshold")
     mirror_ = attribute("plan.mirror")
+    shift_ = attribute("plan.shift")
     filters_ = attribute("filters")
     ridge_ = attribute("head.output.ridge")
 
@@ -207,6 +158,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         contrast="auto",
         threshold="auto",
         mirror="auto",
+        shift="auto",
         anchors="auto",
         ridge="auto",
         image_shape=None,
@@ -252,7 +204,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         Z = np.eye(encoding.n_classes)[encoding.codes]
         progress.begin(self)
         dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
-        spec, cuda = self._spec(shape), space.is_cuda
+        spec, cuda = self._spec(shape, n, space), space.is_cuda
         spec = spec if found is None else replace(spec, plan=found.plan, free=frozenset())
         chosen = sample_of(X, spec.seed, n)
         some = take_rows(X, chosen[: SEARCH_IMAGES[cuda]])
@@ -265,11 +217,11 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         progress.stage("filters")
         everything = Images(X, shape, space, dtype)
         at = self._anchor_rows(chosen, n, space)
-        held = n if at is None else len(at)
+        held = n * len(moves(shape, plan.shift)) if at is None else len(at)
         kernel = build_kernel(plan, images, spec.filters or self._room(plan, held, space), spec.seed)
         progress.stage(f"comparing {n:,} images with {held:,}")
         if at is None:
-            head = compare_with_all(kernel, everything, Z, ridges, self.block_rows)
+            head = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
         else:
             head = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
         progress.close()
@@ -284,19 +236,29 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
 
     def _anchor_rows(self, chosen: np.ndarray, n: int, space: Space) -> np.ndarray | None:
         """The images to compare with, in order; None for all."""
-        asked = parameters.unless_auto(self.anchors, int)
-        if asked is None:
-            # K, its copy with the ridge and their factor, in float64, at the same time
-            room = space.holds(6 * n * n) if space.is_cuda else n <= MOST_ALL
-            asked = n if room else ANCHORS[space.is_cuda]
+        asked = self._anchors(n, space)
         return None if asked >= n else np.sort(chosen[:asked])
+
+    def _anchors(self, n: int, space: Space) -> int:
+        """How many of them."""
+        asked = parameters.unless_auto(self.anchors, int)
+        return (n if _all_fit(n, space) else ANCHORS[space.is_cuda]) if asked is None else asked
+
+    def _checked_shift(self, shift: int, shape: Shape, n: int, space: Space) -> int:
+        copies = len(moves(shape, shift))
+        if copies > 1 and (self._anchors(n, space) < n or not _all_fit(n * copies, space)):
+            raise ValueError(
+                f"shift={shift} makes {copies} rows of each of the {n:,} images, and these are too many to compare all "
+                "with one another: leave shift='auto', or give fewer images and no anchors."
+            )
+        return shift
 
     def _room(self, plan: AnglePlan, images: int, space: Space) -> int:
         """Filters of each patch size."""
         each = 4 * plan.pool**2 * len(plan.patch) * images * (1 if space.is_cuda else 2)  # both signs, in halves
         return int(max(8, min(MOST_FILTERS[space.is_cuda], space.budget(CELLS_BYTES) // each)))
 
-    def _spec(self, shape: Shape) -> AngleSpec:
+    def _spec(self, shape: Shape, n: int, space: Space) -> AngleSpec:
         """The parameters as the search takes them: what is "auto" has a rule's value, and is free."""
         side = max(shape[:2])
         rules: dict[str, Any] = {
@@ -306,8 +268,9 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             "contrast": 0.1,
             "threshold": 1.0,
             "mirror": False,
+            "shift": 0,
         }
-        free = frozenset(name for name in rules if parameters.unless_auto(getattr(self, name), bool) is None)
+        free = frozenset(name for name in rules if isinstance(getattr(self, name), str))
         value = {name: rules[name] if name in free else getattr(self, name) for name in rules}
         patches = (value["patch"],) if is_integer(value["patch"]) else tuple(value["patch"])
         plan = AnglePlan(
@@ -317,7 +280,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             value["contrast"],
             float(value["threshold"]),
             bool(value["mirror"]),
+            shift=self._checked_shift(int(value["shift"]), shape, n, space),
         )
+        if self._anchors(n, space) < n or n * MOST_MOVES > COPIES[space.is_cuda]:
+            free -= {"shift"}
         free |= {"inner", "outer"} if free else free
         return AngleSpec(
             plan, free, parameters.unless_auto(self.filters, int), self.block_rows, seed_of(self.random_state)

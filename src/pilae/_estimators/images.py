@@ -94,7 +94,7 @@ class ConvPILAE(
         Two: a first layer of 64 filters, whose halved maps are the images of the second.
     stride : int, default=1
         Step between patches.
-    threshold : float, default=0.25
+    threshold : "auto" or float, default="auto"
         Responses, of unit variance, count from here on.
     both_signs : bool, default=True
         Use negative responses too, as features of their own.
@@ -115,7 +115,7 @@ class ConvPILAE(
     branches_ : list of Branch
         One for each patch size; their `layers` have weights, decoder and reconstruction_error.
     image_shape_ : tuple (height, width, channels)
-    patch_, pool_, encoder_ridge_, contrast_, mirror_, depth_, filters_
+    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, depth_, filters_
         What was found or given.
     search_ : list of dict
         Every candidate with the squared leave-one-out error of a ridge on its features (empty without `y`).
@@ -125,7 +125,7 @@ class ConvPILAE(
     -----
     With "auto" parameters and a `y`, as in a pipeline, they are chosen by the squared leave-one-out error of a linear
     output layer on at most 6,000 training images. Without a `y` they are: patches of a quarter of the side, 4 x 4
-    cells, ridge 1, contrast 0.1, no mirror, one layer.
+    cells, ridge 1, contrast 0.1, threshold 0.25, no mirror, one layer.
 
     Examples
     --------
@@ -146,6 +146,7 @@ class ConvPILAE(
     encoder_ridge_ = attribute("plan.encoder_ridge")
     mirror_ = attribute("plan.mirror")
     depth_ = attribute("plan.depth")
+    threshold_ = attribute("plan.threshold")
     filters_ = attribute("filters")
     patch_ = attribute("patch")
     _n_features_out = attribute("features_out")
@@ -167,7 +168,7 @@ class ConvPILAE(
         mirror="auto",
         depth="auto",
         stride=1,
-        threshold=0.25,
+        threshold="auto",
         both_signs=True,
         power=0.5,
         tied=False,
@@ -231,8 +232,9 @@ class ConvPILAE(
             "contrast": 0.1,
             "mirror": False,
             "depth": 1,
+            "threshold": 0.25,
         }
-        free = frozenset(name for name in rules if parameters.unless_auto(getattr(self, name), bool) is None)
+        free = frozenset(name for name in rules if isinstance(getattr(self, name), str))
         value = {name: rules[name] if name in free else getattr(self, name) for name in rules}
         patches = (value["patch"],) if is_integer(value["patch"]) else tuple(value["patch"])
         plan = ImagePlan(
@@ -242,12 +244,13 @@ class ConvPILAE(
             value["contrast"],
             bool(value["mirror"]),
             int(value["depth"]),
+            float(value["threshold"]),
         )
         return ImageSpec(
             plan,
             free,
             parameters.unless_auto(self.filters, int),
-            PatchSpec(int(self.stride), float(self.threshold), bool(self.both_signs), bool(self.tied)),
+            PatchSpec(int(self.stride), both_signs=bool(self.both_signs), tied=bool(self.tied)),
             self.pooling,
             self.power,
             int(self.max_features),

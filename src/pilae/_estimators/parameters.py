@@ -190,7 +190,7 @@ IMAGES: Rules = {
     "contrast": number("auto", None),
     "mirror": flag("auto"),
     "depth": choice("auto", 1, 2),
-    "threshold": number(),
+    "threshold": number("auto"),
     "power": number(),
     "both_signs": flag(),
     "tied": flag(),
@@ -202,8 +202,8 @@ IMAGES: Rules = {
 }
 
 IMAGE_CLASSIFIER: Rules = {
-    **{name: IMAGES[name] for name in ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror")},
-    "threshold": number("auto"),
+    **{name: IMAGES[name] for name in ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "threshold")},
+    "shift": count("auto", low=0),
     "anchors": count("auto", low=2),
     "ridge": number("auto"),
     "image_shape": IMAGES["image_shape"],

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, take_rows
+from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, space_of, take_rows
 from .._data.rows import Rows
 from .._data.targets import Encoding
 from .._engine.dual import solve_dual
@@ -12,6 +12,7 @@ from .fit_output import HeadInput, OutputSpec
 from .head import LinearHead
 from .network import FeatureCache, Network
 from .output import Output
+from .patches import Shape
 from .solving import fit_output
 
 JITTER = 1e-5
@@ -21,12 +22,45 @@ BLOCK_NUMBERS = 2**25
 """Numbers compared of the images of one block on a CPU; a multiple of it on a GPU."""
 
 
+def moves(shape: Shape, shift: int) -> list[tuple[int, int]]:
+    """How far down and across the copies of an image are moved: it itself, then either way along each side that is long
+    enough."""
+    found = [(0, 0)]
+    if shift and shape[0] > 2 * shift:
+        found += [(shift, 0), (-shift, 0)]
+    if shift and shape[1] > 2 * shift:
+        found += [(0, shift), (0, -shift)]
+    return found
+
+
+def with_copies(images: Array, shift: int) -> Array:
+    """Images n x h x w x c, each followed by its moved copies; what comes in at an edge is the edge."""
+    space = space_of(images)
+    xp, (n, *shape) = space.xp, (int(size) for size in images.shape)
+    copies = []
+    for move in moves(Shape(*shape), shift):
+        moved = images
+        for axis, step in enumerate(move, 1):
+            places = np.clip(np.arange(shape[axis - 1]) - step, 0, shape[axis - 1] - 1)
+            moved = xp.take(moved, space.asarray(places), axis=axis) if step else moved
+        copies.append(moved)
+    return images if len(copies) == 1 else xp.reshape(xp.stack(copies, axis=1), (n * len(copies), *shape))
+
+
+def copied(images: Images, shift: int) -> Images:
+    """The same of rows that are images."""
+    X = namespace(images.X).reshape(images.X, images.shape)
+    X = with_copies(X, shift)
+    return Images(namespace(X).reshape(X, (int(X.shape[0]), -1)), images.image, images.space, images.dtype_name)
+
+
 def compare_with_all(
-    kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str
+    kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str, shift: int = 0
 ) -> LinearHead:
-    """One factor of K, images x images."""
-    scale = np.ones(Z.shape[1])
-    found = solve_dual(in_common(kernel, images, images.space, block_rows), Z, ridges, scale)  # which may free K
+    """One factor of K, images x images, or their copies x copies."""
+    scale, copies = np.ones(Z.shape[1]), len(moves(images.image, shift))
+    K = in_common(kernel, copied(images, shift), images.space, block_rows)
+    found = solve_dual(K, Z, ridges, scale, copies)
     path = {found.ridge: found.loo.squared_error(scale)}
     return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path))
 

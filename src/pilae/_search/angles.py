@@ -11,7 +11,7 @@ from .._base.saveable import saveable
 from .._engine.dual import Dual, solve_dual
 from .._network.angles import AngleKernel
 from .._network.branches import Branch
-from .._network.compared import in_common
+from .._network.compared import in_common, moves, with_copies
 from .._network.output import Output
 from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
 from .images import PATCH_IMAGES, WORTH
@@ -19,6 +19,9 @@ from .search import Judged, Search, row_losses
 
 MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
 """Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
+
+PIXELS = 28
+"""Copies are moved by a pixel, or two, of images of about so many along their shorter side."""
 
 
 @saveable
@@ -33,6 +36,8 @@ class AnglePlan(NamedTuple):
     mirror: bool
     inner: float = 2.0
     outer: float = 1.0
+    shift: int = 0
+    """Pixels that copies of an image are moved by; 0: there are none."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,8 @@ class AngleSearch(Search[AnglePlan]):
         several = (max(2, patch - 2), patch, patch + 2)
         if len(plan.patch) == 1 and several[-1] <= side and several[0] < patch:
             plan = self._improved(plan, "patch", [several])
+        pixel = max(1, side // PIXELS)
+        plan = self._improved(plan, "shift", [pixel, 2 * pixel])
         self.loss(plan)
         return plan
 
@@ -119,8 +126,9 @@ class AngleSearch(Search[AnglePlan]):
     def solved(self, plan: AnglePlan, ridges: list[float]) -> Dual:
         """The output layer that compares with all images of the sample."""
         kernel = build_kernel(plan, self.images, self.filters, self.spec.seed)
-        K = in_common(kernel, self.images, self.space, self.spec.block_rows)
-        return solve_dual(K, self.Z, ridges, np.ones(self.Z.shape[1]))
+        K = in_common(kernel, with_copies(self.images, plan.shift), self.space, self.spec.block_rows)
+        copies = len(moves(shape_of(self.images), plan.shift))
+        return solve_dual(K, self.Z, ridges, np.ones(self.Z.shape[1]), copies)
 
     def in_words(self, plan: AnglePlan) -> str:
         return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._arrays import to_numpy
+from .._arrays.threads import in_turn
 from .._base.budget import active_budget
 from .._data.halves import Halves, halves_of, judging_rows, remembered
 from .._data.labels import check_target_size
@@ -81,7 +82,8 @@ def fit_network(spec: Spec, rows: Rows, y: np.ndarray | None, fit_params: dict, 
     searching = spec.searching and not is_linear(spec, rows)
     if searching or spec.shaping:
         search = NetworkSearch(spec, Sampled(rows, survey, halves, scalings), merits)
-        choice = search.run() if searching else search.run_with(_given_plan(spec, survey))
+        with in_turn(rows.n * rows.d):
+            choice = search.run() if searching else search.run_with(_given_plan(spec, survey))
         if active_budget().used_up:
             choice = choice._replace(second=None)  # to fit the best one takes its own time; another would take it twice
         rows.progress.end_of_stages()

@@ -49,6 +49,7 @@ class ImagePlan(NamedTuple):
     contrast: float | None
     mirror: bool
     depth: int
+    threshold: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def build_branches(
     spec: ImageSpec, plan: ImagePlan, images: Array, filters: int, space: Space, *, decoders: bool = True
 ) -> list[Branch]:
     """One branch for each patch size, its filters from these images."""
-    patches = spec.patches._replace(encoder_ridge=plan.encoder_ridge, contrast=plan.contrast)
+    found = {name: getattr(plan, name) for name in ("encoder_ridge", "contrast", "threshold")}
+    patches = spec.patches._replace(**found)
     fit = partial(fit_patches, spec=patches, seed=spec.seed, decoders=decoders)
     images = first_of(images, PATCH_IMAGES)
     branches = []
@@ -130,6 +132,7 @@ class ImageSearch(Search[ImagePlan]):
         grids = [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= min(side, most)]
         plan = self._improved(plan, "pool", grids)
         plan = self._improved(plan, "contrast", [0.01])
+        plan = self._improved(plan, "threshold", [0.5, 1.0])
         if plan.patch[0] > 3:
             several = (plan.patch[0] - 2, plan.patch[0], plan.patch[0] + 2)
             plan = self._improved(plan, "patch", [several] if several[-1] <= side else [])

@@ -1,0 +1,85 @@
+"""What a `PILAEImageClassifier` knows: a kernel, images to compare with, an output layer."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array
+from .._base.saveable import check_dtype, check_shape, saveable
+from .._base.scalars import is_integer
+from .._data.targets import Classes
+from .._network.angles import AngleKernel, Cells
+from .._network.branches import Images
+from .._network.compared import copied, moves
+from .._network.head import LinearHead
+from .._search.angles import AnglePlan
+from .fitted import LeftOut
+from .image_input import FittedToImages
+
+KEPT_BYTES = 2**28
+"""Unit vectors of the anchors are kept between predictions up to so many bytes, sixteen times that on a GPU."""
+
+
+@saveable
+@dataclass(frozen=True, eq=False)
+class FittedImageModel(FittedToImages):
+    """A kernel, the images to compare with, and an output layer on what others have in common with these."""
+
+    kernel: AngleKernel
+    anchors: np.ndarray
+    """Rows of pixels as they came."""
+    head: LinearHead
+    targets: Classes
+    plan: AnglePlan
+    search: list[dict[str, Any]]
+    loo_score: float
+    loo_predictions: LeftOut
+    stats: dict[str, float]
+    kept: list[Cells] = field(default_factory=list)
+    """Unit vectors of the anchors, where they are few."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"kept": []}
+
+    @property
+    def patch(self) -> int | list[int]:
+        return self.plan.patch[0] if len(self.plan.patch) == 1 else list(self.plan.patch)
+
+    @property
+    def filters(self) -> int:
+        return self.kernel.branches[0].layers[0].width // 2
+
+    def anchor_cells(self, block_rows: int | str) -> Cells:
+        if self.kept:
+            return self.kept[0]
+        anchors = copied(Images(self.anchors, self.image_shape, self.space, self.dtype), self.plan.shift)
+        cells = self.kernel.cells(anchors, self.space, block_rows)
+        if 4 * anchors.shape[0] * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
+            self.kept.append(cells)
+        return cells
+
+    def outputs(self, images: Images, block_rows: int | str) -> Array:
+        """What the output layer says of images."""
+        space, there = self.space, self.anchor_cells(block_rows)
+        n, most = images.shape[0], space.budget(KEPT_BYTES) // 4
+        step = max(1, min(most // self.kernel.numbers, most // int(there.own.shape[0])))
+        xp, output, parts = space.xp, self.head.output, []
+        for start in range(0, n, step):
+            cells = self.kernel.cells(images[start : min(start + step, n), ...], space, block_rows)
+            K = xp.astype(self.kernel(cells, there, space), xp.float64)  # large terms of either sign cancel
+            parts.append(xp.astype(K @ output.coef + output.intercept, getattr(xp, self.dtype)))
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+
+    def check(self) -> None:
+        """An error where the parts of a model that was read do not fit together."""
+        check_dtype(self.dtype)
+        self.kernel.check(self.image_shape)
+        check_shape(self.anchors, len(self.anchors), self.columns.count)
+        if self.anchors.dtype.kind not in "biuf":
+            raise TypeError("images are numbers")
+        if not is_integer(self.plan.shift) or self.plan.shift < 0:
+            raise TypeError("a shift is a number of pixels")
+        copies = len(moves(self.image_shape, self.plan.shift))
+        self.head.check_shapes(len(self.anchors) * copies, self.targets.n_outputs)
+        self.targets.check_shapes()
