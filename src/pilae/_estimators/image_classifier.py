@@ -217,6 +217,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         progress.stage("filters")
         everything = Images(X, shape, space, dtype)
         at = self._anchor_rows(chosen, n, space)
+        plan = plan if at is None else plan._replace(shift=0)  # found for fewer images
         held = n * len(moves(shape, plan.shift)) if at is None else len(at)
         kernel = build_kernel(plan, images, spec.filters or self._room(plan, held, space), spec.seed)
         progress.stage(f"comparing {n:,} images with {held:,}")
