@@ -19,6 +19,8 @@ from studies.images.patches import SETS
 from studies.measure import peak_megabytes
 from studies.store import run_cases
 
+FOUND = ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
+
 
 def measure(name: str, cuda: bool) -> dict:
     X, y, X_test, y_test = from_folder(name)
@@ -48,10 +50,7 @@ def measure(name: str, cuda: bool) -> dict:
         "test_images": len(y_test),
         "anchors": len(model.anchors_),
         "peak_megabytes": peak_megabytes(),
-        "structure": {
-            key: getattr(model, f"{key}_")
-            for key in ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
-        },
+        "structure": {key: getattr(model, f"{key}_") for key in FOUND},
     }
     if cuda:
         result["gpu"] = torch.cuda.get_device_name()
