@@ -6,6 +6,7 @@ Every part is a module with two sets of counts, QUICK (seconds) and FULL (`pytes
 
 PARTS: dict[str, str] = {
     "numbers": "on hostile numbers every estimator gives a right answer, or refuses in one sentence",
+    "images": "images of any size, dtype, layout and level get right answers, or are refused in one sentence",
     "truth": "every solver is within its stated bound of the answer with 50 digits, at condition numbers up to 1e14",
     "streams": "a hundred thousand partial_fit and forget steps leave the model that a fresh fork would be",
     "files": "a mutated or forged model file is refused by one error, or loads and predicts what was saved",

@@ -22,11 +22,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, cholesky, diagonal, namespace, plus_diagonal, solve_triangular, space_of, to_numpy
+from .._arrays import (
+    Array,
+    cholesky,
+    diagonal,
+    dtype_name,
+    namespace,
+    plus_diagonal,
+    solve_triangular,
+    space_of,
+    to_numpy,
+)
 from .scores import Scored
 
-ALIKE = 1e4
-"""Rows whose features vary by less than so many roundings are all the same."""
+ALIKE = {"float32": 1e-3, "float64": 1e-8}
+"""Rows whose features vary by less than this share of their squares are all the same, by dtype of K: a ridge relative
+to less would be lost in its rounding."""
+
+TIE = 1e-4
+"""Errors of two ridges that differ by no more than this share are the same but for rounding: the larger is taken."""
 
 SOLVED = 2048
 """Columns of the inverse of a factor made at once."""
@@ -64,15 +78,15 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
     """
     space = space_of(K)
     xp, n = space.xp, int(K.shape[0])
-    nothing = ALIKE * float(xp.finfo(K.dtype).eps) * float(xp.mean(diagonal(K)))
+    nothing = ALIKE[dtype_name(K)] * float(xp.mean(diagonal(K)))
     K, mean = centred(K)
     own = max(float(xp.mean(diagonal(K))), nothing, np.finfo(float).tiny)
     K += own
     targets = space.asarray(np.repeat(np.asarray(Z, np.float64), copies, axis=0))
     middle = xp.mean(targets, axis=0)
     best: Dual | None = None
-    for ridge in ridges:
-        L = cholesky(plus_diagonal(K, ridge * own, overwrite=ridge == ridges[-1]))
+    for ridge in sorted(ridges):
+        L = cholesky(plus_diagonal(K, ridge * own, overwrite=ridge == max(ridges)))
         if L is None:  # rounding: larger ridges come
             continue
         a = solve_triangular(L, solve_triangular(L, targets - middle), transposed=True)
@@ -80,7 +94,7 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
         errors = _first_left_out(left, ridge * own * to_numpy(a))
         ones = np.ones(len(Z))
         found = Dual(a, middle - mean @ a, ridge, Scored(Z - errors, np.asarray(Z, np.float64), ones, ones, ones))
-        if best is None or found.loo.squared_error(scale) < best.loo.squared_error(scale):
+        if best is None or found.loo.squared_error(scale) < (1 + TIE) * best.loo.squared_error(scale):
             best = found
     if best is None:
         raise ValueError("What rows have in common is no positive definite matrix at any ridge: rescale the numbers.")
