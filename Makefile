@@ -9,7 +9,7 @@ MYPY := $(shell grep -o 'mypy==[0-9.]*' pyproject.toml)
 # what people install and what tests and documentation need, torch aside
 EVERYTHING := .[dev,docs,dask,parquet,table,images,save,report,onnx]
 
-.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench bench-peers bench-scale study-peers study-mixed clean
+.PHONY: demo test test-all test-lowest test-newest test-elsewhere test-browser lint format docs package audit licences torture tables bench figures release-check bench-peers bench-scale study-peers study-mixed clean
 
 $(VENV)/core: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pilae needs Python 3.11 or later")'
@@ -157,6 +157,15 @@ bench-scale: $(VENV)/dev
 	$(BIN)/python -m studies.speed.scale
 	$(BIN)/python -m studies.speed.scale large
 	$(BIN)/python -m studies render
+
+# every figure whose code has changed since it was measured: a day on a machine with nothing else on it; can be interrupted
+figures: $(VENV)/dev
+	$(BIN)/python -m studies.figures
+	$(BIN)/python -m studies render
+
+# which figures are of older code; exit status 2 where any is
+release-check: $(VENV)/dev
+	$(BIN)/python -m studies.figures --check
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-mixed .venv-lowest .venv-newest .venv-build .venv-audit build dist docs/_build docs/auto_examples docs/sg_execution_times.rst .pytest_cache .ruff_cache .mypy_cache .hypothesis

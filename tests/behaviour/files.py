@@ -24,6 +24,7 @@ from pilae import (
     SHLN,
     ConvPILAE,
     PILAEClassifier,
+    PILAEImageClassifier,
     PILAERegressor,
     PILAutoencoder,
     PILClassifier,
@@ -32,7 +33,22 @@ from pilae import (
     scan_blocks,
 )
 
-from .cases import Answer, Case, diabetes, digits, each, found, houses, iris, labels, made, said, some, told, wine
+from .cases import (
+    Answer,
+    Case,
+    diabetes,
+    digits,
+    each,
+    found,
+    houses,
+    iris,
+    labels,
+    made,
+    said,
+    some,
+    told,
+    wine,
+)
 
 FOLDER = Path(__file__).parent / "files"
 
@@ -175,6 +191,79 @@ def images(path: Path) -> None:
     X, _ = digits()
     given = {"filters": 8, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": True}
     ConvPILAE(patch=[3, 5], pool=2, depth=1, **given).fit(X).save(path)
+
+
+COMPARED = {
+    "patch": 3,
+    "pool": 2,
+    "filters": 8,
+    "encoder_ridge": 0.1,
+    "contrast": 0.1,
+    "threshold": 0.5,
+    "mirror": False,
+}
+
+
+@file(lambda model: told(model, digits()[0]), condition=1e5)
+def images_compared_with_all_and_copies(path: Path) -> None:
+    X, y = digits()
+    PILAEImageClassifier(**COMPARED, shift=1, ridge=0.01).fit(X[:40], y[:40]).save(path)
+
+
+@file(lambda model: told(model, digits()[0]), condition=1e6)
+def images_compared_with_some(path: Path) -> None:
+    X, y = digits()
+    PILAEImageClassifier(**COMPARED, anchors=15, ridge=0.01).fit(X, y).save(path)
+
+
+def slides_on(model: Any) -> Answer:
+    X, y = iris()
+    return each(loaded=told(model, X), learnt=said(model.partial_fit(X[::5], y[::5]), some(X)))
+
+
+@file(slides_on, condition=1e8)
+def averaged_classifier(path: Path) -> None:
+    X, y = iris()
+    model = PILAEClassifier(random_state=0).fit(X[::2], y[::2])
+    if sum(row["averaged"] for row in model.search_) != 2:
+        raise RuntimeError("one network: choose other rows")
+    model.save(path)
+
+
+@file(lambda model: told(model, diabetes()[0]), condition=1e5)
+def averaged_regressor(path: Path) -> None:
+    X, y = diabetes()
+    model = PILAERegressor(random_state=0).fit(X, y)
+    if sum(row["averaged"] for row in model.search_) != 2:
+        raise RuntimeError("one network: choose other rows")
+    model.save(path, statistics=False)
+
+
+@file(slides_on, condition=1e8)
+def classifier_of_a_window(path: Path) -> None:
+    X, y = iris()
+    model = PILAEClassifier(width=[3], ridge=1e-1, head=SHLN(width=10), random_state=0)
+    model.partial_fit(X[::2], y[::2], classes=np.unique(y), window=60).partial_fit(X[1::2], y[1::2]).save(path)
+
+
+@file(slides_on, condition=1e8)
+def classifier_of_fading_rows(path: Path) -> None:
+    X, y = iris()
+    model = PILAEClassifier(width=[3], ridge=1e-1, head=SHLN(width=10), random_state=0).fit(X[::2], y[::2])
+    model.partial_fit(X[1::2], y[1::2], decay=0.99).save(path)
+
+
+@file(slides_on, condition=1e8)
+def classifier_of_sums_by_class(path: Path) -> None:
+    X, y = iris()
+    given = {"class_weight": "balanced", "keep_statistics": "classes"}
+    PILAEClassifier(width=[3], ridge=1e-1, head=SHLN(width=10), **given).fit(X[20:], y[20:]).save(path)
+
+
+@file(lambda model: told(model, made(40, 90)[0]), condition=1e5)
+def more_columns_than_rows(path: Path) -> None:
+    X, Z = made(40, 90)
+    PILAERegressor(depth=0, head="ridge", ridge=1e-2).fit(X, Z[:, 0]).save(path)
 
 
 @file(lambda model: told(model, wine()[0]))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, space_of, take_rows
+from .._arrays import Array, Space, cholesky, diagonal, namespace, plus_diagonal, solve_triangular, space_of, take_rows
 from .._data.rows import Rows
 from .._data.targets import Encoding
 from .._engine.dual import solve_dual
@@ -17,6 +17,10 @@ from .solving import fit_output
 
 JITTER = 1e-5
 """Added to the unit diagonal of what the anchors have in common, before it is factorised."""
+
+NOTHING_NEW = 1e-4
+"""An anchor of which no more than this share is not in those before it has no feature of its own: that would be
+rounding, brought to the size of the others."""
 
 BLOCK_NUMBERS = 2**25
 """Numbers compared of the images of one block on a CPU; a multiple of it on a GPU."""
@@ -83,11 +87,12 @@ def compare_with_some(
     L = cholesky(plus_diagonal(xp.astype(K, xp.float64), JITTER))
     if L is None:
         raise ValueError("The images to compare with are too much alike: give fewer of them as anchors.")
+    new = xp.astype(diagonal(L) ** 2 > NOTHING_NEW, there.own.dtype)
     F = xp.empty((n, len(at)), dtype=there.own.dtype, device=space.device)
     step = max(1, space.budget(BLOCK_NUMBERS) // max(kernel.numbers, len(at)))
     for part in (slice(start, min(start + step, n)) for start in range(0, n, step)):
         k = kernel(kernel.cells(images[part, ...], space, block_rows), there, space)
-        F[part, :] = independent(L, k)
+        F[part, :] = independent(L, k) * new
     rows = Rows(F, space, **encoding._asdict(), dtype=images.dtype_name)
     neurons = np.zeros(n, bool)
     neurons[at] = True

@@ -1,0 +1,118 @@
+"""One command for all figures, and a manifest that says what each is of."""
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from studies import figures
+from studies.figures import PARTS, Part, altered, main
+
+STUDIES = Path(__file__).parents[1] / "studies"
+
+
+def test_every_figure_is_in_the_manifest_as_it_was_measured():
+    owners = Counter(path for part in PARTS.values() for path in part.found)
+    assert set(owners) == set(STUDIES.glob("*/results/**/*.json"))
+    assert max(owners.values()) == 1
+    for name in PARTS:
+        assert altered(name) == [], f"python -m studies.figures --note {name!r}"
+    assert json.loads(figures.MANIFEST.read_text())["parts"].keys() == PARTS.keys()
+
+
+def test_every_part_names_a_command_and_packages_that_are_there():
+    targets = (STUDIES.parent / "Makefile").read_text()
+    for name, part in PARTS.items():
+        if part.command[0] == "make":
+            assert f"\n{part.command[1]}:" in targets, name
+        else:
+            assert (STUDIES.parent / f"{part.command[0].replace('.', '/')}.py").is_file(), name
+        assert all((STUDIES.parent / "src/pilae" / package / "__init__.py").is_file() for package in part.code), name
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository with two packages and one study."""
+    for name, text in {
+        "src/pilae/_engine/__init__.py": "",
+        "src/pilae/_search/__init__.py": "",
+        "studies/__init__.py": "",
+        "studies/small/__init__.py": "",
+        "studies/small/fast.py": (
+            "import json, pathlib, subprocess\n"
+            "commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True).stdout\n"
+            "path = pathlib.Path('studies/small/results/fast.json')\n"
+            "path.parent.mkdir(exist_ok=True)\n"
+            "path.write_text(json.dumps({'machine': {'commit': commit.strip(), 'cpu': 'a'}, 'cases': {}}))\n"
+        ),
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "MANIFEST", tmp_path / "studies/manifest.json")
+    fast = Part(("studies.small.fast",), ("small/results/fast.json",), ("_engine",))
+    monkeypatch.setattr(figures, "PARTS", {"fast": fast, "card": fast._replace(gpu=True, files=("none/*.json",))})
+    monkeypatch.setattr(figures, "_lacks", lambda part: "there is no GPU here" if part.gpu else "")
+    return tmp_path
+
+
+def git(folder, *words):
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder):
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "more")
+
+
+def test_figures_are_measured_once_and_again_when_their_code_has_changed(project, capsys):
+    assert main(["--check"]) == 1
+    assert "fast: not measured yet" in capsys.readouterr().out
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert "fast (1 of 2): studies.small.fast" in said
+    assert "card: left out, there is no GPU here" in said
+    entry = json.loads((project / "studies/manifest.json").read_text())["parts"]["fast"]
+    assert entry["commits"] == [git(project, "rev-parse", "--short", "HEAD").strip()]
+    assert entry["machines"] == [{"cpu": "a"}]
+    assert entry["seconds"] > 0
+    commit(project)
+    (project / "src/pilae/_search/__init__.py").write_text("# which it does not depend on\n")
+    commit(project)
+    assert main(["--check", "fast"]) == 0
+    (project / "src/pilae/_engine/__init__.py").write_text("# which it does\n")
+    with pytest.raises(SystemExit, match="not committed"):
+        main(["fast"])
+    commit(project)
+    assert main(["--check", "fast"]) == 1
+    assert "since then changed: _engine" in capsys.readouterr().out
+
+
+def test_a_file_that_was_changed_by_hand_is_told(project, capsys):
+    main(["fast"])
+    path = project / "studies/small/results/fast.json"
+    path.write_text(path.read_text().replace('"cases": {}', '"cases": {"a": 1}'))
+    assert altered("fast") == ["small/results/fast.json"]
+    assert main(["--check", "fast"]) == 1
+    assert "is not what was measured" in capsys.readouterr().out
+    main(["--note", "fast"])
+    assert altered("fast") == []
+
+
+def test_a_commit_that_is_gone_a_part_that_fails_and_one_that_is_not_there(project, capsys):
+    (project / "studies/small/results").mkdir()
+    (project / "studies/small/results/fast.json").write_text('{"machine": {"commit": "1234567"}}')
+    main(["--note"])
+    assert main(["--check", "fast"]) == 1
+    assert "measured at 1234567, which this history does not have" in capsys.readouterr().out
+    (project / "studies/small/fast.py").write_text("raise SystemExit(3)")
+    commit(project)
+    assert main(["fast"]) == 1
+    with pytest.raises(SystemExit):
+        main(["slow"])
+    assert "there is no part 'slow'" in capsys.readouterr().err
