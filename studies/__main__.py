@@ -9,10 +9,11 @@ from studies.paper import pages as paper
 from studies.promises import pages as promises
 from studies.speed import pages as speed
 from studies.tables import pages as tables
+from studies.why import why
 
 STUDIES = (paper, speed, tables, images, continual, promises)
 
-PAGES: dict[str, dict] = {}
+PAGES: dict[str, dict] = {"README.md": {"why": why}}
 for study in STUDIES:
     for page, found in study.PAGES.items():
         PAGES.setdefault(page, {}).update(found)

@@ -49,4 +49,4 @@ def angles() -> str:
     return f"{table(head, shown, line)}\n\nMade by {'; '.join(made)}."
 
 
-PAGES = {page: named(patches, angles) for page in ("README.md", "studies/README.md", "docs/images.md")}
+PAGES = {page: named(patches, angles) for page in ("studies/README.md", "docs/images.md")}

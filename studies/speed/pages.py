@@ -223,7 +223,6 @@ def groups() -> str:
 
 
 PAGES = {
-    "README.md": named(no_argument),
     "studies/README.md": named(products, sharing, paper_network, groups, peers, gpu, scale, command_line),
     "docs/choose.md": named(choose_back_propagation, choose_nystroem),
     "docs/gpu.md": named(gpu),

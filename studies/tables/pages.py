@@ -171,7 +171,6 @@ def beyond_robust() -> str:
 
 
 PAGES = {
-    "README.md": {"peers_both": peer_pages.both, "mixed_summary": mixed_pages.mixed_summary},
     "studies/README.md": named(tabular, seeds),
     "studies/tables/PEERS.md": peer_pages.PAGE,
     "docs/mixed.md": mixed_pages.PAGE,

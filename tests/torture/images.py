@@ -24,8 +24,9 @@ from torture.numbers import Refused, answers, quietly, same
 QUICK = {"cases": 24, "processes": 1}
 FULL = {"cases": 3000, "processes": 2}
 
-TOLERANCE = 2e-3
-"""Of outputs between 0 and 1: roots of pooled float32 responses, solved at a ridge of a thousandth."""
+TOLERANCE = 1e-2
+"""Of outputs between 0 and 1: rounding of a float32 response near 1e-6, the least that counts, moves its root by 3e-5,
+and an output layer with a ridge of a hundredth makes 300 times that of it."""
 
 GIVEN = {
     "patch": 3,
@@ -101,7 +102,7 @@ def attempt(number: int) -> str:
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder) / "m.pilae")
             same(answers(pilae.load(Path(folder) / "m.pilae"), X), said, f"from a file, {of}", 1e-12)
-    if twin is not None and (name not in BY_DTYPE or X.dtype != np.float64):
+    if twin is not None and (name not in BY_DTYPE or X.dtype.newbyteorder("=") != np.float64):
         plain = quietly(lambda: clone(MODELS[name]).fit(twin, y), f"fit of the twin of {of}")
         same(answers(plain, twin), said, f"the same pixels in another array, {of}", TOLERANCE)
     return f"{name}: answered"
