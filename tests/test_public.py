@@ -2,12 +2,15 @@
 
 import ast
 import graphlib
+import inspect
 import re
 import runpy
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import pilae
 import public_api
@@ -38,6 +41,17 @@ def test_the_file_of_what_users_can_write_sees_names_defaults_attributes_and_com
         "$ pilae fit --holdout: default 0.1",
     ):
         assert line in lines
+
+
+@pytest.mark.parametrize("name", [name for name in pilae.__all__ if hasattr(getattr(pilae, name), "get_params")])
+def test_every_parameter_attribute_and_method_is_documented(name):
+    kind = getattr(pilae, name)
+    said = set(re.findall(r"\w+", inspect.getdoc(kind)))
+    assert set(inspect.signature(kind).parameters) <= said
+    # fitted_ is what all of them are read from
+    assert {each for each in dir(kind) if each.endswith("_") and each[0] != "_"} - {"fitted_"} <= said
+    for each, method in inspect.getmembers(kind, callable):
+        assert each[0] == "_" or inspect.getdoc(method), each
 
 
 def test_import_brings_no_extra():

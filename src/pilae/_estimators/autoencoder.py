@@ -185,6 +185,8 @@ class PILAutoencoder(BaseStack, onnx="transformer"):
     Attributes
     ----------
     layers_ : list with one Layer
+    network_, n_passes_, n_features_in_, feature_names_in_
+        As in `StackedPILAE`.
     reconstruction_error_ : float
         Mean of -score_samples over the training rows (with keep_decoders): of the kept decoder, in squared units of the
         (scaled) input. `layers_[0].reconstruction_error` is that of (27) before tying, relative to ||X||^2.

@@ -139,6 +139,8 @@ default="auto"
         Equal for models of one network, which alone can be merged.
     n_passes_ : int
         Passes over the data.
+    network_, multilabel_, n_features_in_, feature_names_in_
+        The layers as a function of rows, whether rows have several labels, the columns that `fit` got.
     fit_stats_ : dict
         rows, passes, seconds, rows_per_second (over all passes), and peak_megabytes of the process so far.
 

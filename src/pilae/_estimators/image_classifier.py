@@ -108,7 +108,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, shift_, filters_, ridge_, image_shape_
         What was found or given.
     fit_stats_ : dict
-    n_features_in_ : int
+    n_features_in_, feature_names_in_
+        Numbers of an image, and their names where they have some.
 
     Notes
     -----

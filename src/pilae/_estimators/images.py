@@ -119,7 +119,8 @@ class ConvPILAE(
         What was found or given.
     search_ : list of dict
         Every candidate with the squared leave-one-out error of a ridge on its features (empty without `y`).
-    n_features_in_ : int
+    n_features_in_, feature_names_in_
+        Numbers of an image, and their names where they have some.
 
     Notes
     -----

@@ -142,6 +142,8 @@ class PILClassifier(ClassifierMixin, _BasePIL):
     output_ : array of shape (n_distinct_rows, n_classes)
     ranks_ : list of int
         Rank of every layer's input, the last one full.
+    n_features_in_, feature_names_in_
+        The columns that `fit` got.
 
     Examples
     --------
@@ -180,6 +182,16 @@ class PILRegressor(RegressorMixin, _BasePIL):
     """Basic pseudoinverse learning for regression: passes through every training target.
 
     As `PILClassifier`, with real targets (one or several columns); equal rows get their mean target.
+
+    Parameters
+    ----------
+    activation, max_depth
+        As in `PILClassifier`.
+
+    Attributes
+    ----------
+    weights_, output_, ranks_, n_features_in_, feature_names_in_
+        As in `PILClassifier`, with a column of `output_` for each target.
 
     Examples
     --------

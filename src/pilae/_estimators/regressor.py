@@ -85,8 +85,11 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
     Attributes
     ----------
     loo_score_ : float
-        Leave-one-out R2 (mean over outputs) on at most 10,000 rows, less the luck of having been chosen by it. The
-        others, `feature_importances_` among them, are those of `PILAEClassifier`.
+        Leave-one-out R2 (mean over outputs) on at most 10,000 rows, less the luck of having been chosen by it.
+    layers_, head_, head_width_, ridge_, ridge_path_, width_path_, search_, feature_importances_, loo_predictions_,
+    loo_is_stale_, stream_, stream_score_, rows_in_, approximate_, network_, network_hash_, n_passes_, fit_stats_,
+    n_features_in_, feature_names_in_
+        As in `PILAEClassifier`.
     target_scaling_ : {"none", "asinh"}
     row_weights_ : ndarray of shape (n_samples,)
         What loss="robust" gave each row, from 0 to 1.

@@ -69,6 +69,8 @@ default="auto"
         One record per layer: width, rank, reconstruction_error, route, seconds, passes, weights.
     reconstruction_error_ : float
         Mean of -score_samples over the training rows (with keep_decoders).
+    network_ : Network
+        The layers as a function of rows.
     n_passes_ : int
         Passes over the data.
     n_features_in_ : int
