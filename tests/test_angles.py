@@ -169,6 +169,19 @@ def test_moved_copies_are_tried_where_there_is_room_and_kept_where_they_help(mon
     assert model.shift_ == 0
 
 
+def test_a_shift_beyond_the_image_is_refused():
+    with pytest.raises(ValueError, match="shift=4 is half of an image of 8 x 8 pixels, or more: give at most 3"):
+        PILAEImageClassifier(**GIVEN | {"shift": 4}, mirror=False).fit(X[:60], Y[:60])
+
+
+def test_what_was_compared_in_fit_is_not_made_again_to_predict(monkeypatch):
+    model = PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False).fit(X[:60], Y[:60])
+    made, cells = [], AngleKernel.cells
+    monkeypatch.setattr(AngleKernel, "cells", lambda *given: made.append(given[1].shape[0]) or cells(*given))
+    model.predict(X[60:70])
+    assert made == [10]
+
+
 def test_copies_that_there_is_no_room_for_are_refused():
     with pytest.raises(ValueError, match="shift=1 makes 5 rows of each of the 300 images"):
         PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False, anchors=100).fit(X, Y)

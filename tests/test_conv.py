@@ -210,14 +210,15 @@ def test_onnx_gives_the_same_features(options, tmp_path):
     close(F, model.transform(X), **evaluation(model.transform, X, "float32"))
 
 
-def test_a_pipeline_goes_to_onnx(digits):
+@pytest.mark.parametrize("shape", [(64,), (8, 8)])
+def test_a_pipeline_goes_to_onnx(digits, shape):
     import onnxruntime
     from skl2onnx import to_onnx
 
     from pilae import export
 
     export.register()
-    rows = DIGITS.images[1000:].reshape(-1, 64).astype("float32")
+    rows = DIGITS.images[1000:].reshape(-1, *shape).astype("float32")
     made = to_onnx(digits, rows[:1], options={"zipmap": False}, target_opset=export.OPSET)
     session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     labels, proba = session.run(None, {"X": rows})

@@ -49,6 +49,27 @@ def test_leave_one_out_is_that_of_refits_without_the_row(library):
         close(found.loo.outputs[row], F[row] @ W + b, condition=1e4, terms=60)
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+def test_leave_one_out_without_a_ridge_is_that_of_refits(copies):
+    F, _ = problem()
+    Z = problem(n=40 // copies, seed=5)[1]
+    found = solve_dual(F @ F.T, Z, [0.0], np.ones(3), copies)
+    targets = np.repeat(Z, copies, axis=0)
+    for row in (0, 11):
+        rest = np.arange(40) // copies != row
+        W, b = refitted(F[rest], targets[rest], 0.0)
+        close(found.loo.outputs[row], F[copies * row] @ W + b, condition=1e6, terms=60)
+
+
+def test_rows_that_rounding_does_not_tell_apart_get_a_larger_ridge_or_a_sentence():
+    rng = np.random.default_rng(0)
+    K = 1.0 + 1e-3 * np.eye(60) + 5e-4 * rng.standard_normal((60, 60))  # noise larger than what they differ by
+    K, Z = K + K.T, rng.standard_normal((60, 1))
+    assert solve_dual(K.copy(), Z, [1e-1], np.ones(1)).ridge == 10.0
+    with pytest.raises(ValueError, match="too much alike to be told apart in float64"):
+        solve_dual(K.copy(), Z, [1e-6], np.ones(1))
+
+
 def test_the_ridge_with_the_lowest_error_is_taken():
     F, Z = problem(n=80, d=10)
     ridges, scale = [1e-3, 1e-1, 10.0], np.ones(3)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers import close, evaluation
-from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
+from pilae import SHLN, PILAEClassifier, PILAEImageClassifier, PILAERegressor, PILAutoencoder, StackedPILAE, export
 from pilae._engine.activations import ACTIVATIONS, activate
 
 X, y = load_iris(return_X_y=True)
@@ -229,3 +229,11 @@ def test_rows_that_came_later_are_in_the_graph(tmp_path):
     np.testing.assert_array_equal(labels, model.predict(X))
     with pytest.raises(ValueError, match="no rows in it"):
         model.fork().to_onnx(tmp_path / "n.onnx")
+
+
+def test_what_cannot_be_written_is_told_in_a_sentence(tmp_path):
+    digits = load_digits()
+    pictures = PILAEImageClassifier(filters=4, patch=3, shift=0).fit(digits.images[:60], digits.target[:60])
+    for model in (pictures, make_pipeline(pictures)):
+        with pytest.raises(ValueError, match=f"A {type(model).__name__} is not written as ONNX"):
+            export.to_onnx(model, tmp_path / "m.onnx")

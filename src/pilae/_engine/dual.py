@@ -8,10 +8,10 @@ with
 and one Cholesky factor gives it and the exact leave-one-out error of every row, the mean of the targets learnt anew
 without it: with C = (K + lambda I)^-1
 
-    z_i - out_i = lambda a_i / (lambda C_ii - 1/n).
+    z_i - out_i = a_i / (C_ii - 1/(lambda n)).
 
-Of rows that are copies of one another, and leave together, it is lambda times the solution of a small system, with the
-block of lambda C - 1/n in place of its diagonal and all their a.
+Of rows that are copies of one another, and leave together, it is the solution of a small system, with the block of
+C - 1/(lambda n) in place of its diagonal and all their a.
 
 A constant c is added to K before it is factorised. The elements of a add up to zero, so it changes nothing but C, by
 the same in every C_ij; without it K has nothing but rounding in the direction of ones, which grows with the rows and is
@@ -46,7 +46,13 @@ SOLVED = 2048
 """Columns of the inverse of a factor made at once."""
 
 LEAST_LEFT = 1e-12
-"""Of what a row itself does not decide: below it the others say nothing of it."""
+"""Added to the small systems of rows that leave, relative to their trace."""
+
+LARGER, LEAST_RIDGE = 100.0, 1e-3
+"""Where rounding leaves no factor at any of the ridges, one of so many times the largest is tried, or this one."""
+
+HELD_TWICE = 20_000
+"""Up to so many rows K is kept beside its last factor."""
 
 
 @dataclass(frozen=True)
@@ -78,26 +84,36 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
     """
     space = space_of(K)
     xp, n = space.xp, int(K.shape[0])
-    nothing = ALIKE[dtype_name(K)] * float(xp.mean(diagonal(K)))
+    kind = dtype_name(K)
+    nothing = ALIKE[kind] * float(xp.mean(diagonal(K)))
     K, mean = centred(K)
     own = max(float(xp.mean(diagonal(K))), nothing, np.finfo(float).tiny)
     K += own
     targets = space.asarray(np.repeat(np.asarray(Z, np.float64), copies, axis=0))
     middle = xp.mean(targets, axis=0)
     best: Dual | None = None
-    for ridge in sorted(ridges):
-        L = cholesky(plus_diagonal(K, ridge * own, overwrite=ridge == max(ridges)))
+    last = LARGER * max(*ridges, LEAST_RIDGE)
+    for ridge in [*sorted(ridges), last]:
+        if ridge == last and best is not None:
+            break
+        final = ridge == (max(ridges) if n > HELD_TWICE else last)  # K is not needed any more
+        L = cholesky(plus_diagonal(K, ridge * own, overwrite=final))
         if L is None:  # rounding: larger ridges come
+            if final:
+                break
             continue
         a = solve_triangular(L, solve_triangular(L, targets - middle), transposed=True)
-        left = ridge * own * to_numpy(inverse_blocks(L, copies)) - ridge / (n * (ridge + n))  # c is own
-        errors = _first_left_out(left, ridge * own * to_numpy(a))
+        left = to_numpy(inverse_blocks(L, copies)) - 1.0 / (own * n * (ridge + n))  # c is own
+        errors = _first_left_out(left, to_numpy(a))
         ones = np.ones(len(Z))
         found = Dual(a, middle - mean @ a, ridge, Scored(Z - errors, np.asarray(Z, np.float64), ones, ones, ones))
         if best is None or found.loo.squared_error(scale) < (1 + TIE) * best.loo.squared_error(scale):
             best = found
     if best is None:
-        raise ValueError("What rows have in common is no positive definite matrix at any ridge: rescale the numbers.")
+        raise ValueError(
+            f"The rows are too much alike to be told apart in {kind}, at any of the ridges tried: give float64, a "
+            "larger ridge, or rows that differ more."
+        )
     return best
 
 
@@ -119,7 +135,5 @@ def inverse_blocks(L: Array, size: int) -> Array:
 def _first_left_out(left: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The errors of the first of each block of rows, without all of them."""
     size = left.shape[1]
-    if size == 1:
-        return a / np.maximum(left[:, 0], LEAST_LEFT)
-    left = left + LEAST_LEFT * np.eye(size)
-    return np.linalg.solve(left, a.reshape(len(left), size, -1))[:, 0, :]
+    floor = LEAST_LEFT * np.trace(left, axis1=1, axis2=2)[:, None, None]
+    return np.linalg.solve(left + floor * np.eye(size), a.reshape(len(left), size, -1))[:, 0, :]

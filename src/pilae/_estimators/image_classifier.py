@@ -1,5 +1,6 @@
 """`PILAEImageClassifier`: from images to classes, with nothing to choose."""
 
+import math
 import time
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,9 @@ SEARCH_IMAGES = {False: 2000, True: 8000}
 SEARCH_FILTERS = {False: 128, True: 512}
 """How many images and filters candidates are compared with, on a processor and on a GPU."""
 
+SEARCH_BYTES, LEAST_SEARCHED = 2**29, 300
+"""What these images may take as floats, and so many of them whatever they take."""
+
 MOST_FILTERS = {False: 384, True: 4096}
 """Of each patch size, where their number is not given."""
 
@@ -40,7 +44,7 @@ MOST_ALL = 8000
 CELLS_BYTES = 2**31
 """Most that unit vectors of all images may take on a processor, and sixteen times that on a GPU."""
 
-COPIES = {False: 5000, True: 40_000}
+COPIES = {False: 8000, True: 40_000}
 """Images and their moved copies, so many at most, where it is left to the search whether there are any."""
 
 MOST_MOVES = 5
@@ -83,7 +87,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     shift : "auto" or int, default="auto"
         Every image is there with copies that are moved by so many pixels, up, down, left and right, which count as one
         image in leave-one-out; 0 for none. "auto" tries one and two pixels (of 28; more of larger images) where there
-        is room for five times the images: 1,000 images on a processor, 8,000 on a GPU.
+        is room for five times the images: 1,600 images on a processor, 8,000 on a GPU.
     anchors : "auto" or int, default="auto"
         Images to compare with. "auto": all, if memory allows it (a matrix of images x images; 8,000 images on a
         processor), else 20,000 on a GPU and 4,000 elsewhere.
@@ -208,7 +212,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         spec, cuda = self._spec(shape, n, space), space.is_cuda
         spec = spec if found is None else replace(spec, plan=found.plan, free=frozenset())
         chosen = sample_of(X, spec.seed, n)
-        some = take_rows(X, chosen[: SEARCH_IMAGES[cuda]])
+        most = max(LEAST_SEARCHED, space.budget(SEARCH_BYTES) // (8 * math.prod(shape)))
+        some = take_rows(X, chosen[: min(SEARCH_IMAGES[cuda], most)])
         check_pixels(some, dtype, fit=True)
         images = space.xp.reshape(space.asarray(some, dtype), (int(some.shape[0]), *shape))
         few = min(SEARCH_FILTERS[cuda], spec.filters or SEARCH_FILTERS[cuda])
@@ -223,9 +228,9 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         kernel = build_kernel(plan, images, spec.filters or self._room(plan, held, space), spec.seed)
         progress.stage(f"comparing {n:,} images with {held:,}")
         if at is None:
-            head = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
+            head, cells = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
         else:
-            head = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
+            head, cells = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
         progress.close()
         assert head.output.loo is not None
         assert head.output.scored_rows is not None
@@ -234,7 +239,9 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         stats = {"rows": n, "seconds": time.perf_counter() - start, "peak_megabytes": peak_megabytes()}
         progress.end()
         model = (kernel, anchors, head, targets, plan, table, score, LeftOut(head.output.scored_rows, predicted), stats)
-        return FittedImageModel(columns, shape, space, dtype, *model)
+        fitted = FittedImageModel(columns, shape, space, dtype, *model)
+        fitted.keep(cells)
+        return fitted
 
     def _anchor_rows(self, chosen: np.ndarray, n: int, space: Space) -> np.ndarray | None:
         """The images to compare with, in order; None for all."""
@@ -248,6 +255,11 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
 
     def _checked_shift(self, shift: int, shape: Shape, n: int, space: Space) -> int:
         copies = len(moves(shape, shift))
+        if shift and copies == 1:
+            raise ValueError(
+                f"shift={shift} is half of an image of {shape[0]} x {shape[1]} pixels, or more: give at most "
+                f"{(max(shape[:2]) - 1) // 2}."
+            )
         if copies > 1 and (self._anchors(n, space) < n or not _all_fit(n * copies, space)):
             raise ValueError(
                 f"shift={shift} makes {copies} rows of each of the {n:,} images, and these are too many to compare all "

@@ -55,9 +55,13 @@ class FittedImageModel(FittedToImages):
             return self.kept[0]
         anchors = copied(Images(self.anchors, self.image_shape, self.space, self.dtype), self.plan.shift)
         cells = self.kernel.cells(anchors, self.space, block_rows)
-        if 4 * anchors.shape[0] * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
-            self.kept.append(cells)
+        self.keep(cells)
         return cells
+
+    def keep(self, cells: Cells) -> None:
+        """For the next prediction, where they are few."""
+        if 4 * int(cells.own.shape[0]) * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
+            self.kept.append(cells)
 
     def outputs(self, images: Images, block_rows: int | str) -> Array:
         """What the output layer says of images."""

@@ -6,7 +6,7 @@ from .._arrays import Array, Space, cholesky, diagonal, namespace, plus_diagonal
 from .._data.rows import Rows
 from .._data.targets import Encoding
 from .._engine.dual import solve_dual
-from .angles import AngleKernel
+from .angles import AngleKernel, Cells
 from .branches import Images
 from .fit_output import HeadInput, OutputSpec
 from .head import LinearHead
@@ -60,13 +60,13 @@ def copied(images: Images, shift: int) -> Images:
 
 def compare_with_all(
     kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str, shift: int = 0
-) -> LinearHead:
-    """One factor of K, images x images, or their copies x copies."""
-    scale, copies = np.ones(Z.shape[1]), len(moves(images.image, shift))
-    K = in_common(kernel, copied(images, shift), images.space, block_rows)
-    found = solve_dual(K, Z, ridges, scale, copies)
+) -> tuple[LinearHead, Cells]:
+    """One factor of K, images x images, or their copies x copies. The output layer, and what is compared with."""
+    scale, copies, space = np.ones(Z.shape[1]), len(moves(images.image, shift)), images.space
+    cells = kernel.cells(copied(images, shift), space, block_rows)
+    found = solve_dual(kernel(cells, cells, space), Z, ridges, scale, copies)
     path = {found.ridge: found.loo.squared_error(scale)}
-    return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path))
+    return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path)), cells
 
 
 def in_common(kernel: AngleKernel, images: Array | Images, space: Space, block_rows: int | str) -> Array:
@@ -77,7 +77,7 @@ def in_common(kernel: AngleKernel, images: Array | Images, space: Space, block_r
 
 def compare_with_some(
     kernel: AngleKernel, images: Images, encoding: Encoding, at: np.ndarray, ridge: float | str, block_rows: int | str
-) -> LinearHead:
+) -> tuple[LinearHead, Cells]:
     """What each image has in common with those in the rows `at`, as features that are independent there: with
     K = L L' of these k L'^-1, on which an output layer is solved like any other. They are not scored themselves."""
     space, n = images.space, images.shape[0]
@@ -103,7 +103,7 @@ def compare_with_some(
     output.coef = solve_triangular(L, xp.astype(output.coef, xp.float64), transposed=True)
     output.intercept = xp.astype(output.intercept, xp.float64)
     output.scored_rows = np.arange(n)
-    return head
+    return head, there
 
 
 def independent(L: Array, k: Array) -> Array:

@@ -118,7 +118,10 @@ class AngleSearch(Search[AnglePlan]):
 
     def judge(self, plan: AnglePlan, near: float | None) -> Judged | None:
         scale = np.ones(self.Z.shape[1])
-        found = self.solved(plan, [MIDDLE])
+        try:
+            found = self.solved(plan, [MIDDLE])
+        except ValueError:  # by this the images are all alike
+            return None
         output = Output(found.a, found.b, found.ridge, "dual", found.loo, None, {})
         about = plan._asdict() | {"rows": len(self.Z), "filters": self.filters}
         return Judged([found.loo], [row_losses(found.loo, scale, True)], output, scale, about)
@@ -131,4 +134,7 @@ class AngleSearch(Search[AnglePlan]):
         return solve_dual(K, self.Z, ridges, np.ones(self.Z.shape[1]), copies)
 
     def in_words(self, plan: AnglePlan) -> str:
-        return ", ".join(f"{name} {value}" for name, value in plan._asdict().items())
+        words = f"patches of {' and '.join(map(str, plan.patch))}, {plan.pool} x {plan.pool} cells"
+        words += f", ridge {plan.encoder_ridge:g}, contrast {plan.contrast}, threshold {plan.threshold:g}"
+        words += f", bends {plan.inner:g} and {plan.outer:g}" + (", mirror images" if plan.mirror else "")
+        return words + (f", copies moved by {plan.shift}" if plan.shift else "")

@@ -78,7 +78,14 @@ def onnx_model(model: Any, dtype: str = "float64", *, by_column: bool = False) -
     helper = onnx.helper
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
-    build = BUILDERS[next(OnnxMixin._kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin._kinds)]
+    kinds = [OnnxMixin._kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin._kinds]
+    if not kinds:
+        raise ValueError(
+            f"A {type(model).__name__} is not written as ONNX. Estimators that have to_onnx are, and pipelines of them "
+            "by skl2onnx after pilae.export.register(); of images, make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, "
+            "head='ridge'))."
+        )
+    build = BUILDERS[kinds[0]]
     model = model._settled()
     inputs = onnx_inputs(model) if by_column or _table(model) is not None else None
     graph = Graph(dtype, taken={each.name for each in inputs or ()})

@@ -267,6 +267,7 @@ def _mean_on_curve(graph: Graph, curve: Curve, t: str) -> str:
 
 def transformed(graph: Graph, model: Any, x: str) -> list[Output]:
     if hasattr(model, "branches_"):
+        x = graph.op("Reshape", x, graph.integers([-1, model.n_features_in_]))  # images may come as such, or as rows
         value = image_features(graph, model.branches_, graph.inside(x))
     else:
         value = _features_of_rows(graph, model, x)

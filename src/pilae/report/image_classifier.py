@@ -27,7 +27,7 @@ PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 LONGEST_FILE = 60
 """Characters of the name of a file in a table."""
 
-STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror")
+STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "shift")
 
 
 def summarise_image_classifier(
@@ -236,6 +236,9 @@ class ImageClassifierReport(ImageReport):
         structure, training = self.summary["structure"], self.summary["training"]
         patches = structure["patch"] if isinstance(structure["patch"], list) else [structure["patch"]]
         mirror = "an image and its mirror image are the same" if structure["mirror"] else "left and right differ"
+        if structure["shift"]:
+            moved = "a pixel" if structure["shift"] == 1 else f"{structure['shift']} pixels"
+            mirror += f"; every image is there with copies that are moved by {moved}"
         sizes, cells = ", ".join(f"{patch} x {patch}" for patch in patches), structure["pool"]
         text = [
             f"Patches of {sizes} pixels, {structure['filters']:,} filters of each size; responses from "

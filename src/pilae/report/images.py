@@ -19,9 +19,9 @@ SHOWN_FILTERS = 48
 SHOWN_IMAGES = 8
 FILTERS_IN_A_ROW = 16
 
-STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "depth")
+STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "depth")
 
-CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "mirror", "depth", "filters", "width", "error")
+CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "depth", "filters", "width", "error")
 """What is shown of a candidate of the search."""
 
 
@@ -109,7 +109,10 @@ class ImageReport(Report):
     def _layers(self) -> Section:
         structure, layers = self.summary["structure"], self.summary["layers"]
         mirror = "features of an image and its mirror image are averaged" if structure["mirror"] else "no mirror images"
-        text = [f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; {mirror}."]
+        text = [
+            f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; threshold "
+            f"{structure['threshold']:g}; {mirror}."
+        ]
         head = ["branch", "layer", "patch", "responses", "reconstruction error", "seconds"]
         caption = "Autoencoders of patches; the error is of their own patches."
         section = Section("The layers", text, tables=[table(caption, head, [list(layer.values()) for layer in layers])])
