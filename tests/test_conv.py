@@ -12,6 +12,7 @@ from helpers import close, evaluation
 from pilae import SHLN, ConvPILAE, PILAEClassifier
 from pilae._network.branches import averages, cells_of
 from pilae._network.patches import patches_of
+from pilae._search.images import ImageSearch
 
 DIGITS = load_digits()
 FIXED = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1}
@@ -96,7 +97,9 @@ def test_every_library_gives_the_same_features(library):
     assert tuple(back.shape) == (4, 9, 8)
 
 
-@pytest.mark.parametrize("options", [{"pooling": "max"}, {"depth": 2}, {"mirror": True}, {"tied": True}, {"stride": 2}])
+@pytest.mark.parametrize(
+    "options", [{"pooling": "max"}, {"depth": 2}, {"depth": 3}, {"mirror": True}, {"tied": True}, {"stride": 2}]
+)
 def test_blocks_and_order_do_not_matter(options):
     X = images(70, (12, 12))
     model = ConvPILAE(**FIXED | options).fit(X)
@@ -125,6 +128,38 @@ def test_mirrored_images_have_the_same_features():
     model = ConvPILAE(**FIXED | {"mirror": True}).fit(X)
     close(model.transform(X[:, :, ::-1]), model.transform(X), **EVALUATED)
     assert not np.allclose(ConvPILAE(**FIXED).fit(X).transform(X[:, :, ::-1]), ConvPILAE(**FIXED).fit(X).transform(X))
+
+
+def test_a_layer_sees_the_halved_maps_of_the_one_below():
+    X = images(40, (30, 30))
+    [branch] = ConvPILAE(**FIXED | {"depth": 3, "patch": 5, "stride": 2}).fit(X).branches_
+    assert [(layer.size, layer.stride) for layer in branch.layers] == [((5, 5), 2), ((4, 4), 1), ((1, 1), 1)]
+    assert [layer.channels for layer in branch.layers] == [1, 128, 128]  # both signs of 64 filters
+    assert branch.maps(X.astype("float64")).shape == (40, 1, 1, 128)  # 30 pixels: 13 steps, 6; 3 steps, 1
+
+
+def test_more_layers_are_tried_while_they_help(monkeypatch):
+    y = np.arange(40) % 2
+    tried: list[int] = []
+
+    def loss(self, plan):
+        tried.append(plan.depth)
+        return 1.0 / plan.depth
+
+    monkeypatch.setattr(ImageSearch, "loss", loss)
+    monkeypatch.setattr(ImageSearch, "left", lambda self: [])
+    kept = {name: value for name, value in FIXED.items() if name != "depth"}
+    assert ConvPILAE(**kept, threshold=0.25).fit(images(40, (30, 30)), y).depth_ == 3
+    assert max(tried) == 3
+    assert ConvPILAE(**kept, threshold=0.25).fit(images(40, (20, 20)), y).depth_ == 2
+
+
+def test_patches_of_large_images_are_further_apart():
+    def stride(*size):
+        [branch] = ConvPILAE(**FIXED).fit(images(10, size)).branches_
+        return branch.layers[0].stride
+
+    assert (stride(60, 95), stride(100, 100), stride(1, 1000)) == (1, 2, 1)
 
 
 def test_cells_cover_all_positions():
@@ -197,7 +232,7 @@ def test_a_head_can_follow_new_images(digits):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mirror": True}, {"pooling": "max"}, {"depth": 2}, {"patch": [2, 4]}, {"contrast": None, "power": 0.7}],
+    [{}, {"mirror": True}, {"pooling": "max"}, {"depth": 2}, {"depth": 3, "stride": 2}, {"patch": [2, 4]}, {"contrast": None, "power": 0.7}],
 )
 def test_onnx_gives_the_same_features(options, tmp_path):
     import onnxruntime
@@ -240,7 +275,7 @@ def test_saved_and_loaded(digits, tmp_path):
         (lambda: ConvPILAE(image_shape=(3, 3)).fit(np.ones((5, 8))), "Rows of 8 numbers are not images"),
         (lambda: ConvPILAE(patch=0).fit(images()), "The 'patch' parameter of ConvPILAE must be"),
         (lambda: ConvPILAE(pool="4").fit(images()), "The 'pool' parameter of ConvPILAE must be"),
-        (lambda: ConvPILAE(depth=3).fit(images()), "The 'depth' parameter of ConvPILAE must be"),
+        (lambda: ConvPILAE(depth=4).fit(images()), "The 'depth' parameter of ConvPILAE must be"),
         (lambda: ConvPILAE().fit(images(), [1, 2]), "X has 60 images but y has 2 targets"),
         (lambda: ConvPILAE(**FIXED).fit(images()).transform(images(shape=(8, 8))), "fitted on 9 x 8"),
         (lambda: ConvPILAE(**FIXED).fit(np.ones((6, 8, 8))), "the same"),

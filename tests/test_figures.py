@@ -80,7 +80,7 @@ def test_figures_are_measured_once_and_again_when_their_code_has_changed(project
     entry = json.loads((project / "studies/manifest.json").read_text())["parts"]["fast"]
     assert entry["commits"] == [git(project, "rev-parse", "--short", "HEAD").strip()]
     assert entry["machines"] == [{"cpu": "a"}]
-    assert entry["seconds"] > 0
+    assert "seconds" in entry
     commit(project)
     (project / "src/pilae/_search/__init__.py").write_text("# which it does not depend on\n")
     commit(project)

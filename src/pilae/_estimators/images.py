@@ -13,7 +13,7 @@ from .._base.saveable import check_dtype, saveable
 from .._base.scalars import is_integer, seed_of
 from .._data.check import check_pixels
 from .._network.branches import Branch, blockwise, features_of_images
-from .._network.patches import PatchSpec, Shape
+from .._network.patches import PatchSpec, Shape, stride_for
 from .._search.images import SEARCH_IMAGES, ImagePlan, ImageSearch, ImageSpec, build_branches
 from ..export import OnnxMixin
 from ..save import SaveMixin
@@ -90,10 +90,10 @@ class ConvPILAE(
         fraction of the mean variance. None leaves patches as they are.
     mirror : "auto" or bool, default="auto"
         Average the features of an image and of its mirror image: right for objects, wrong for digits.
-    depth : {"auto", 1, 2}, default="auto"
-        Two: a first layer of 64 filters, whose halved maps are the images of the second.
-    stride : int, default=1
-        Step between patches.
+    depth : {"auto", 1, 2, 3}, default="auto"
+        Patch layers. One that is not the last has 64 filters, and its halved maps are the images of the next.
+    stride : "auto" or int, default="auto"
+        Step between patches of the first layer. "auto": 1, and more of images with more than 95 pixels a side.
     threshold : "auto" or float, default="auto"
         Responses, of unit variance, count from here on.
     both_signs : bool, default=True
@@ -168,7 +168,7 @@ class ConvPILAE(
         contrast="auto",
         mirror="auto",
         depth="auto",
-        stride=1,
+        stride="auto",
         threshold="auto",
         both_signs=True,
         power=0.5,
@@ -251,7 +251,7 @@ class ConvPILAE(
             plan,
             free,
             parameters.unless_auto(self.filters, int),
-            PatchSpec(int(self.stride), both_signs=bool(self.both_signs), tied=bool(self.tied)),
+            PatchSpec(parameters.unless_auto(self.stride, int) or stride_for(shape), both_signs=bool(self.both_signs), tied=bool(self.tied)),
             self.pooling,
             self.power,
             int(self.max_features),

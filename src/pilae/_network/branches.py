@@ -1,4 +1,4 @@
-"""Branches of image features: one or two patch layers, pooled over a grid; and images in blocks."""
+"""Branches of image features: patch layers, pooled over a grid; and images in blocks."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ TINY = 1e-6
 @saveable
 @dataclass
 class Branch:
-    """One or two patch layers, then pooling over a grid."""
+    """Patch layers, one to three, then pooling over a grid."""
 
     layers: list[PatchLayer]
     shape: Shape

@@ -34,6 +34,9 @@ FLAT = 1e-3
 
 DECODER_RIDGE = 1e-3
 
+STEP_PIXELS = 48
+"""A step of one pixel between patches for so many pixels of a square image's side."""
+
 
 @saveable
 class Shape(NamedTuple):
@@ -103,6 +106,11 @@ class PatchLayer:
                 total[:, at[0], at[1], :] += back[:, :, :, i, j, :]
                 count[:, at[0], at[1], :] += 1.0
         return total / xp.where(count > 0, count, xp.ones_like(count))
+
+
+def stride_for(shape: Shape) -> int:
+    """Steps between patches that leave a large image about as many of them as a small one has."""
+    return max(1, int((shape.height * shape.width) ** 0.5) // STEP_PIXELS)
 
 
 def patches_of(X: Array, size: tuple[int, int], stride: int = 1) -> Array:

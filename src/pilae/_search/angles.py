@@ -87,6 +87,8 @@ class AngleSearch(Search[AnglePlan]):
 
     def run(self) -> tuple[AnglePlan, list[dict[str, Any]]]:
         plan = self.go() or self.winner()
+        if not self.table:  # there is no choice, and this says why
+            self.solved(plan, [MIDDLE])
         return plan, self.finished(plan) + self.left()
 
     def walk(self) -> AnglePlan:

@@ -30,13 +30,16 @@ MOST_FILTERS = 400
 """Of each patch size, where their number is not given."""
 
 MAP_BYTES = 2**28
-"""Most that is held of a first layer's maps while the second one is fitted (they are a quarter of the positions)."""
+"""Most that is held of a layer's maps while the next one is fitted (they are a quarter of the positions)."""
 
 WORTH = 0.01
 """A change of structure must lower the leave-one-out loss by this fraction."""
 
 FIRST_FILTERS = 64
-"""Filters of the first of two layers: its maps are the second one's input."""
+"""Filters of a layer that is not the last: its maps are the next one's input."""
+
+DEEP_SIDES = {2: 12, 3: 24}
+"""So many pixels along the shorter side leave something to see for so many layers."""
 
 
 @saveable
@@ -81,19 +84,20 @@ def build_branches(
     """One branch for each patch size, its filters from these images."""
     found = {name: getattr(plan, name) for name in ("encoder_ridge", "contrast", "threshold")}
     patches = spec.patches._replace(**found)
-    fit = partial(fit_patches, spec=patches, seed=spec.seed, decoders=decoders)
+    further = patches._replace(stride=1)  # maps are halved as they are
+    fit = partial(fit_patches, seed=spec.seed, decoders=decoders)
     images = first_of(images, PATCH_IMAGES)
     branches = []
     for patch in plan.patch:
         layers, maps = [], images
-        if plan.depth == 2:
-            first = fit(maps, patch, FIRST_FILTERS)
+        for _ in range(plan.depth - 1):
+            layer = fit(maps, patch, FIRST_FILTERS, patches if maps is images else further)
             h, w, _ = shape_of(maps)
-            maps = first_of(maps, max(50, space.budget(MAP_BYTES) // (h * w * first.width)))
-            maps = blockwise(partial(maps_of, first), maps, [first], space, "auto")
-            layers.append(first)
+            maps = first_of(maps, max(50, space.budget(MAP_BYTES) // (h * w * layer.width)))
+            maps = blockwise(partial(maps_of, layer), maps, [layer], space, "auto")
+            layers.append(layer)
             patch = max(1, min(4, *shape_of(maps)[:2]))
-        layers.append(fit(maps, patch, filters))
+        layers.append(fit(maps, patch, filters, further if layers else patches))
         rows, columns = layers[-1].positions(shape_of(maps))
         grid = min(plan.pool, rows), min(plan.pool, columns)
         branches.append(Branch(layers, shape_of(images), grid, spec.pooling, spec.power, plan.mirror))
@@ -136,9 +140,10 @@ class ImageSearch(Search[ImagePlan]):
         if plan.patch[0] > 3:
             several = (plan.patch[0] - 2, plan.patch[0], plan.patch[0] + 2)
             plan = self._improved(plan, "patch", [several] if several[-1] <= side else [])
-        if side >= 12 and "depth" in spec.free:
-            deep = plan._replace(depth=2, patch=(patch,) if "patch" in spec.free else plan.patch)
-            plan = self._better(plan, [deep])
+        for depth in (2, 3):
+            if "depth" in spec.free and side >= DEEP_SIDES[depth] and plan.depth == depth - 1:
+                one = (patch,) if "patch" in spec.free else plan.patch
+                plan = self._better(plan, [plan._replace(depth=depth, patch=one)])
         self.loss(plan)
         return plan
 
