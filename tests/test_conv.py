@@ -135,7 +135,7 @@ def test_a_layer_sees_the_halved_maps_of_the_one_below():
     [branch] = ConvPILAE(**FIXED | {"depth": 3, "patch": 5, "stride": 2}).fit(X).branches_
     assert [(layer.size, layer.stride) for layer in branch.layers] == [((5, 5), 2), ((4, 4), 1), ((1, 1), 1)]
     assert [layer.channels for layer in branch.layers] == [1, 128, 128]  # both signs of 64 filters
-    assert branch.maps(X.astype("float64")).shape == (40, 1, 1, 128)  # 30 pixels: 13 steps, 6; 3 steps, 1
+    assert branch.maps(X[..., None].astype("float64")).shape == (40, 1, 1, 128)  # 30 pixels: 13 steps, 6; 3 steps, 1
 
 
 def test_more_layers_are_tried_while_they_help(monkeypatch):
@@ -232,7 +232,15 @@ def test_a_head_can_follow_new_images(digits):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mirror": True}, {"pooling": "max"}, {"depth": 2}, {"depth": 3, "stride": 2}, {"patch": [2, 4]}, {"contrast": None, "power": 0.7}],
+    [
+        {},
+        {"mirror": True},
+        {"pooling": "max"},
+        {"depth": 2},
+        {"depth": 3, "stride": 2},
+        {"patch": [2, 4]},
+        {"contrast": None, "power": 0.7},
+    ],
 )
 def test_onnx_gives_the_same_features(options, tmp_path):
     import onnxruntime

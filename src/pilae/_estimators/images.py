@@ -247,11 +247,12 @@ class ConvPILAE(
             int(value["depth"]),
             float(value["threshold"]),
         )
+        stride = parameters.unless_auto(self.stride, int) or stride_for(shape)
         return ImageSpec(
             plan,
             free,
             parameters.unless_auto(self.filters, int),
-            PatchSpec(parameters.unless_auto(self.stride, int) or stride_for(shape), both_signs=bool(self.both_signs), tied=bool(self.tied)),
+            PatchSpec(stride, both_signs=bool(self.both_signs), tied=bool(self.tied)),
             self.pooling,
             self.power,
             int(self.max_features),
