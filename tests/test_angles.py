@@ -182,6 +182,19 @@ def test_what_was_compared_in_fit_is_not_made_again_to_predict(monkeypatch):
     assert made == [10]
 
 
+def test_there_are_as_many_filters_as_room_and_time_allow(monkeypatch):
+    module = "pilae._estimators.image_classifier"
+    model = PILAEImageClassifier(**FIXED | {"filters": "auto"})
+    monkeypatch.setattr(f"{module}.MOST_FILTERS", {False: 20, True: 20})
+    assert model.fit(X, Y).filters_ == 20
+    monkeypatch.setattr(f"{module}.LEAST_FILTERS", 10)
+    each = 300 * (6 * 6 * 9 + 2 * 2 * 2 * 300)  # seen in patches, and compared in cells of both signs
+    monkeypatch.setattr(f"{module}.MOST_PRODUCTS", 15.5 * each)
+    assert model.fit(X, Y).filters_ == 15
+    monkeypatch.setattr(f"{module}.MOST_PRODUCTS", each)
+    assert model.fit(X, Y).filters_ == 10
+
+
 def test_copies_that_there_is_no_room_for_are_refused():
     with pytest.raises(ValueError, match="shift=1 makes 5 rows of each of the 300 images"):
         PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False, anchors=100).fit(X, Y)

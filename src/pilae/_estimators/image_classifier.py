@@ -35,6 +35,9 @@ SEARCH_BYTES, LEAST_SEARCHED = 2**29, 300
 MOST_FILTERS = {False: 384, True: 4096}
 """Of each patch size, where their number is not given."""
 
+MOST_PRODUCTS, LEAST_FILTERS = 1.2e13, 96
+"""Products that all images may take on a processor (about five minutes of two cores), and so many filters anyway."""
+
 ANCHORS = {False: 4000, True: 20_000}
 """Images that others are compared with where there is no room, or no time, for all."""
 
@@ -57,6 +60,19 @@ def _all_fit(n: int, space: Space) -> bool:
     return space.holds(6 * n * n) if space.is_cuda else n <= MOST_ALL
 
 
+def _room(plan: AnglePlan, shape: Shape, n: int, held: int, space: Space) -> int:
+    """Filters of each patch size, by the memory of `held` images and, on a processor, by the time of all `n`."""
+    each = 4 * plan.pool**2 * len(plan.patch) * held * (1 if space.is_cuda else 2)  # both signs, in halves
+    room = min(MOST_FILTERS[space.is_cuda], space.budget(CELLS_BYTES) // each)
+    if not space.is_cuda:
+        height, width, channels = shape
+        seen = sum(max(1, height - p + 1) * max(1, width - p + 1) * p * p * channels for p in plan.patch)
+        compared = 2 * plan.pool**2 * len(plan.patch) * held
+        products = n * (seen + compared) * (2 if plan.mirror else 1)
+        room = min(room, max(LEAST_FILTERS, int(MOST_PRODUCTS // products)))
+    return int(max(8, room))
+
+
 @saveable
 class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, TakesImages[FittedImageModel]):
     """Classes of images: filters from patches, compared by angles, one output layer. No training, nothing to choose.
@@ -72,7 +88,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     patch : "auto", int or list of int, default="auto"
         Side of the patches in pixels. A list gives several sizes side by side.
     filters : "auto" or int, default="auto"
-        Filters of each patch size. "auto": as many as there is room for, at most 4,096 on a GPU and 384 elsewhere.
+        Filters of each patch size. "auto": as many as there is room for, at most 4,096 on a GPU, and 384
+        elsewhere: fewer, but not below 96, where very many or large images would take long.
     pool : "auto" or int, default="auto"
         Cells of the grid along each side.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
@@ -225,7 +242,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         at = self._anchor_rows(chosen, n, space)
         plan = plan if at is None else plan._replace(shift=0)  # found for fewer images
         held = n * len(moves(shape, plan.shift)) if at is None else len(at)
-        kernel = build_kernel(plan, images, spec.filters or self._room(plan, held, space), spec.seed)
+        kernel = build_kernel(plan, images, spec.filters or _room(plan, shape, n, held, space), spec.seed)
         progress.stage(f"comparing {n:,} images with {held:,}")
         if at is None:
             head, cells = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
@@ -266,11 +283,6 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
                 "with one another: leave shift='auto', or give fewer images and no anchors."
             )
         return shift
-
-    def _room(self, plan: AnglePlan, images: int, space: Space) -> int:
-        """Filters of each patch size."""
-        each = 4 * plan.pool**2 * len(plan.patch) * images * (1 if space.is_cuda else 2)  # both signs, in halves
-        return int(max(8, min(MOST_FILTERS[space.is_cuda], space.budget(CELLS_BYTES) // each)))
 
     def _spec(self, shape: Shape, n: int, space: Space) -> AngleSpec:
         """The parameters as the search takes them: what is "auto" has a rule's value, and is free."""
