@@ -35,7 +35,7 @@ SEARCH_BYTES, LEAST_SEARCHED = 2**29, 300
 MOST_FILTERS = {False: 384, True: 4096}
 """Of each patch size, where their number is not given."""
 
-MOST_PRODUCTS, LEAST_FILTERS = 1.2e13, 96
+MOST_PRODUCTS, LEAST_FILTERS = 1e13, 96
 """Products that all images may take on a processor (about five minutes of two cores), and so many filters anyway."""
 
 ANCHORS = {False: 4000, True: 20_000}
