@@ -19,14 +19,15 @@ DIGITS, ORDER = load_digits(), np.random.default_rng(0).permutation(1797)
 IMAGES, TARGET = DIGITS.images[ORDER].astype(np.uint8), DIGITS.target[ORDER]
 X, Y = IMAGES[:300], TARGET[:300]
 GIVEN = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 0.1, "contrast": 0.1, "threshold": 0.5, "shift": 0}
+GIVEN |= {"pooling": "average"}
 FIXED = GIVEN | {"mirror": False}
 
 COMPARED = {"condition": 1e4, "terms": 100}
 """Roots of pooled responses, at least 1e-6 where they are not zero, brought to unit length, summed over a patch."""
 
 
-def kernel_of(some, mirror=False, patches=(3, 4)):
-    return build_kernel(AnglePlan(patches, 2, 0.1, 0.1, 0.5, mirror, 2.0, 1.5), some, 12, 0)
+def kernel_of(some, mirror=False, patches=(3, 4), pooling="average"):
+    return build_kernel(AnglePlan(patches, 2, 0.1, 0.1, 0.5, mirror, 2.0, 1.5, 0, pooling), some, 12, 0)
 
 
 def by_hand(kernel, one, other):
@@ -50,10 +51,10 @@ def by_hand(kernel, one, other):
 
 
 @pytest.mark.parametrize("mirror", [False, True])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_two_images_are_compared_as_the_formula_says(mirror, channels):
+@pytest.mark.parametrize(("channels", "pooling"), [(1, "average"), (3, "average"), (3, "smooth")])
+def test_two_images_are_compared_as_the_formula_says(mirror, channels, pooling):
     some = images(n=12, channels=channels)
-    kernel = kernel_of(some, mirror)
+    kernel = kernel_of(some, mirror, pooling=pooling)
     cells = kernel.cells(some, NUMPY, 5)
     K = kernel(cells, cells, NUMPY)
     close(K, [[by_hand(kernel, a, b) for b in some] for a in some], **COMPARED)
@@ -155,6 +156,7 @@ def test_moved_copies_are_tried_where_there_is_room_and_kept_where_they_help(mon
         image[row, column : column + 2] += 3.0
         image[row, column + 2] += 3.0 * two
     given = {"filters": 16, "patch": 3, "pool": 3, "encoder_ridge": 1.0, "contrast": None, "threshold": 0.5}
+    given |= {"pooling": "average"}
     model = PILAEImageClassifier(**given, mirror=False, random_state=0).fit(pictures[:80], double[:80])
     assert {row["shift"] for row in model.search_} == {0, 1, 2}
     assert model.shift_ > 0

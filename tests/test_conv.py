@@ -10,12 +10,13 @@ from sklearn.pipeline import make_pipeline
 import pilae
 from helpers import close, evaluation
 from pilae import SHLN, ConvPILAE, PILAEClassifier
-from pilae._network.branches import averages, cells_of
+from pilae._network.branches import averages, cells_of, shares, smoothed
 from pilae._network.patches import patches_of
 from pilae._search.images import ImageSearch
 
 DIGITS = load_digits()
 FIXED = {"patch": 3, "pool": 2, "filters": 12, "encoder_ridge": 1.0, "contrast": 0.1, "mirror": False, "depth": 1}
+FIXED |= {"pooling": "average"}
 
 
 EVALUATED = {"condition": 500, "terms": 27}
@@ -85,10 +86,45 @@ def test_filters_are_pseudoinverse_rows_of_patches_with_unit_responses():
     np.testing.assert_array_equal(layer.weights[:, 12:], -W)
 
 
-def test_every_library_gives_the_same_features(library):
-    X = images()
-    expected = ConvPILAE(**FIXED).fit(X).transform(X)
-    model = ConvPILAE(**FIXED).fit(library(X))
+def test_smooth_cells_are_averages_over_moved_ones():
+    """Each moved by up to half a cell either way (the first and last half), where no edge is near."""
+    moves, counts = range(-5, 6), [0.5, *[1.0] * 9, 0.5]
+    plain, smooth = (shares(50, 5, pooling) for pooling in ("average", "smooth"))
+    moved = sum(count * np.roll(plain, move, axis=1) for move, count in zip(moves, counts, strict=True))
+    close(smooth[1:-1], moved[1:-1] / 10)
+    close(smooth.sum(axis=1), np.ones(5))
+    close(shares(7, 3, "smooth"), shares(7, 3, "smooth")[::-1, ::-1])  # from either side
+    np.testing.assert_array_equal(shares(4, 4, "smooth"), np.eye(4))
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 3), (7, 6)])
+def test_smooth_pooling_is_by_the_shares_of_positions(grid):
+    H = np.random.default_rng(0).random((3, 7, 6, 4))
+    F = smoothed(H, grid)
+    by_hand = np.einsum("ar,bc,nrcp->nabp", shares(7, grid[0], "smooth"), shares(6, grid[1], "smooth"), H)
+    close(F, by_hand.reshape(3, -1, 4), terms=42)
+    close(F, averages(7, 6, grid, "smooth") @ H.reshape(3, 42, 4), terms=42)
+
+
+def test_plain_pooling_is_kept_where_it_is_better():
+    """The class says in which quarter a bright patch is, however near it is to the border of another quarter."""
+    rng = np.random.default_rng(0)
+    pictures, quarter = 0.1 * rng.standard_normal((400, 8, 8)), rng.integers(0, 4, 400)
+    for image, q in zip(pictures, quarter, strict=True):
+        row, column = rng.choice([0, 3], 2)
+        image[4 * (q // 2) + row, 4 * (q % 2) + column] += 3.0
+    given = FIXED | {"pooling": "auto", "patch": 1, "contrast": None, "threshold": 0.25, "filters": 2}
+    model = ConvPILAE(**given).fit(pictures, quarter)
+    assert model.pooling_ == "average"
+    assert {row["pooling"] for row in model.search_} == {"smooth", "average"}
+    assert ConvPILAE(**given).fit(pictures).pooling_ == "smooth"
+
+
+@pytest.mark.parametrize("pooling", ["average", "smooth"])
+def test_every_library_gives_the_same_features(library, pooling):
+    X, fixed = images(), FIXED | {"pooling": pooling}
+    expected = ConvPILAE(**fixed).fit(X).transform(X)
+    model = ConvPILAE(**fixed).fit(library(X))
     F = model.transform(library(X))
     assert library.owns(F)
     close(library.numpy(F), expected, **FITTED)
@@ -98,7 +134,16 @@ def test_every_library_gives_the_same_features(library):
 
 
 @pytest.mark.parametrize(
-    "options", [{"pooling": "max"}, {"depth": 2}, {"depth": 3}, {"mirror": True}, {"tied": True}, {"stride": 2}]
+    "options",
+    [
+        {"pooling": "max"},
+        {"pooling": "smooth"},
+        {"depth": 2},
+        {"depth": 3},
+        {"mirror": True},
+        {"tied": True},
+        {"stride": 2},
+    ],
 )
 def test_blocks_and_order_do_not_matter(options):
     X = images(70, (12, 12))
@@ -125,8 +170,9 @@ def test_integers_floats_and_rows_are_the_same_images():
 
 def test_mirrored_images_have_the_same_features():
     X = images(channels=3)
-    model = ConvPILAE(**FIXED | {"mirror": True}).fit(X)
-    close(model.transform(X[:, :, ::-1]), model.transform(X), **EVALUATED)
+    for pooling in ("average", "smooth"):
+        model = ConvPILAE(**FIXED | {"mirror": True, "pooling": pooling}).fit(X)
+        close(model.transform(X[:, :, ::-1]), model.transform(X), **EVALUATED)
     assert not np.allclose(ConvPILAE(**FIXED).fit(X).transform(X[:, :, ::-1]), ConvPILAE(**FIXED).fit(X).transform(X))
 
 
@@ -165,7 +211,7 @@ def test_patches_of_large_images_are_further_apart():
 def test_cells_cover_all_positions():
     assert cells_of(7, 3) == [(0, 3), (2, 5), (4, 7)]
     assert cells_of(6, 3) == [(0, 2), (2, 4), (4, 6)]
-    close(averages(7, 5, (3, 2)).sum(axis=1), np.ones(6), terms=35)
+    close(averages(7, 5, (3, 2), "average").sum(axis=1), np.ones(6), terms=35)
 
 
 def test_reconstruction_improves_with_filters():
@@ -236,6 +282,7 @@ def test_a_head_can_follow_new_images(digits):
         {},
         {"mirror": True},
         {"pooling": "max"},
+        {"pooling": "smooth"},
         {"depth": 2},
         {"depth": 3, "stride": 2},
         {"patch": [2, 4]},

@@ -26,6 +26,7 @@ FIXED = {
     "contrast": 0.1,
     "threshold": 1.0,
     "mirror": False,
+    "pooling": "average",
 }
 PNG = re.compile(r'href="data:image/png;base64,([^"]+)"')
 

@@ -92,6 +92,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         elsewhere: fewer, but not below 96, where very many or large images would take long.
     pool : "auto" or int, default="auto"
         Cells of the grid along each side.
+    pooling : {"auto", "smooth", "average"}, default="auto"
+        As in `ConvPILAE`: smooth cells reach into their neighbours.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         Relative to the mean square of pixels in patches. Small values whiten them.
     contrast : "auto", float or None, default="auto"
@@ -126,7 +128,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     anchors_ : array
         The images that others are compared with. They are in the model and in its files.
     kernel_ : AngleKernel
-    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, shift_, filters_, ridge_, image_shape_
+    patch_, pool_, pooling_, encoder_ridge_, contrast_, threshold_, mirror_, shift_, filters_, ridge_, image_shape_
         What was found or given.
     fit_stats_ : dict
     n_features_in_, feature_names_in_
@@ -158,6 +160,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     image_shape_ = attribute("image_shape")
     patch_ = attribute("patch")
     pool_ = attribute("plan.pool")
+    pooling_ = attribute("plan.pooling")
     encoder_ridge_ = attribute("plan.encoder_ridge")
     threshold_ = attribute("plan.threshold")
     mirror_ = attribute("plan.mirror")
@@ -176,6 +179,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         filters="auto",
         *,
         pool="auto",
+        pooling="auto",
         encoder_ridge="auto",
         contrast="auto",
         threshold="auto",
@@ -295,8 +299,9 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             "threshold": 1.0,
             "mirror": False,
             "shift": 0,
+            "pooling": "smooth",
         }
-        free = frozenset(name for name in rules if isinstance(getattr(self, name), str))
+        free = frozenset(name for name in rules if parameters.is_auto(getattr(self, name)))
         value = {name: rules[name] if name in free else getattr(self, name) for name in rules}
         patches = (value["patch"],) if is_integer(value["patch"]) else tuple(value["patch"])
         plan = AnglePlan(
@@ -307,6 +312,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             float(value["threshold"]),
             bool(value["mirror"]),
             shift=self._checked_shift(int(value["shift"]), shape, n, space),
+            pooling=value["pooling"],
         )
         if self._anchors(n, space) < n or n * MOST_MOVES > COPIES[space.is_cuda]:
             free -= {"shift"}

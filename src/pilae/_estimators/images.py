@@ -82,7 +82,10 @@ class ConvPILAE(
         Filters of each patch size. "auto": as many as `max_features` allows.
     pool : "auto" or int, default="auto"
         Cells of the grid along each side.
-    pooling : {"average", "max"}, default="average"
+    pooling : {"auto", "smooth", "average", "max"}, default="auto"
+        Of a cell: the average or the largest of its responses, or an average that reaches into the neighbouring cells,
+        where responses count the less the further they are: as if features were averaged over copies of the image
+        that are moved a little, at the cost of one. "auto" is smooth, unless plain averages are better.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
         eps, relative to the mean of the diagonal of X'X. Small values whiten the patches.
     contrast : "auto", float or None, default="auto"
@@ -115,7 +118,7 @@ class ConvPILAE(
     branches_ : list of Branch
         One for each patch size; their `layers` have weights, decoder and reconstruction_error.
     image_shape_ : tuple (height, width, channels)
-    patch_, pool_, encoder_ridge_, contrast_, threshold_, mirror_, depth_, filters_
+    patch_, pool_, pooling_, encoder_ridge_, contrast_, threshold_, mirror_, depth_, filters_
         What was found or given.
     search_ : list of dict
         Every candidate with the squared leave-one-out error of a ridge on its features (empty without `y`).
@@ -126,7 +129,7 @@ class ConvPILAE(
     -----
     With "auto" parameters and a `y`, as in a pipeline, they are chosen by the squared leave-one-out error of a linear
     output layer on at most 6,000 training images. Without a `y` they are: patches of a quarter of the side, 4 x 4
-    cells, ridge 1, contrast 0.1, threshold 0.25, no mirror, one layer.
+    smooth cells, ridge 1, contrast 0.1, threshold 0.25, no mirror, one layer.
 
     Examples
     --------
@@ -144,6 +147,7 @@ class ConvPILAE(
     search_ = attribute("search")
     image_shape_ = attribute("image_shape")
     pool_ = attribute("pool")
+    pooling_ = attribute("plan.pooling")
     encoder_ridge_ = attribute("plan.encoder_ridge")
     mirror_ = attribute("plan.mirror")
     depth_ = attribute("plan.depth")
@@ -163,7 +167,7 @@ class ConvPILAE(
         filters="auto",
         *,
         pool="auto",
-        pooling="average",
+        pooling="auto",
         encoder_ridge="auto",
         contrast="auto",
         mirror="auto",
@@ -234,8 +238,9 @@ class ConvPILAE(
             "mirror": False,
             "depth": 1,
             "threshold": 0.25,
+            "pooling": "smooth",
         }
-        free = frozenset(name for name in rules if isinstance(getattr(self, name), str))
+        free = frozenset(name for name in rules if parameters.is_auto(getattr(self, name)))
         value = {name: rules[name] if name in free else getattr(self, name) for name in rules}
         patches = (value["patch"],) if is_integer(value["patch"]) else tuple(value["patch"])
         plan = ImagePlan(
@@ -246,6 +251,7 @@ class ConvPILAE(
             bool(value["mirror"]),
             int(value["depth"]),
             float(value["threshold"]),
+            value["pooling"],
         )
         stride = parameters.unless_auto(self.stride, int) or stride_for(shape)
         return ImageSpec(
@@ -253,7 +259,6 @@ class ConvPILAE(
             free,
             parameters.unless_auto(self.filters, int),
             PatchSpec(stride, both_signs=bool(self.both_signs), tied=bool(self.tied)),
-            self.pooling,
             self.power,
             int(self.max_features),
             self.block_rows,

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._base.scalars import is_integer, is_number
 from .._engine.activations import ACTIVATIONS
+from .._network.branches import POOLING
 from .._network.radial import KERNELS
 from .._search.spec import MOST_BRANCHES
 
@@ -185,7 +186,7 @@ IMAGES: Rules = {
     "pool": count("auto"),
     "stride": count("auto"),
     "max_features": count(),
-    "pooling": choice("average", "max"),
+    "pooling": choice("auto", *POOLING),
     "encoder_ridge": number("auto", infinite=True),
     "contrast": number("auto", None),
     "mirror": flag("auto"),
@@ -203,6 +204,7 @@ IMAGES: Rules = {
 
 IMAGE_CLASSIFIER: Rules = {
     **{name: IMAGES[name] for name in ("patch", "filters", "pool", "encoder_ridge", "contrast", "mirror", "threshold")},
+    "pooling": choice("auto", "smooth", "average"),
     "shift": count("auto", low=0),
     "anchors": count("auto", low=2),
     "ridge": number("auto"),
@@ -241,9 +243,14 @@ def check_template(estimator: BaseEstimator, template: BaseEstimator, rules: Rul
 T = TypeVar("T")
 
 
+def is_auto(value: Any) -> bool:
+    """Whether it is left open."""
+    return isinstance(value, str) and value == "auto"
+
+
 def unless_auto(value: Any, kind: Callable[[Any], T]) -> T | None:
     """A parameter as the engine takes it; None leaves it open."""
-    return None if isinstance(value, str) and value == "auto" else kind(value)
+    return None if is_auto(value) else kind(value)
 
 
 def remember(estimator: BaseEstimator, given: dict[str, Any]) -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, Space, namespace
+from .._arrays import Array, Space, dtype_name, namespace, space_of
 from .._arrays.threads import sharing
 from .._base.saveable import check_shape, saveable
 from .._data.check import check_pixels
 from .._data.rows import BLOCK_BYTES
 from .patches import PatchLayer, Shape, shape_of
+
+POOLING = ("smooth", "average", "max")
 
 TINY = 1e-6
 """Pooled responses below this are rounding: a column that is zero but for them must not be standardised."""
@@ -38,6 +40,8 @@ class Branch:
         height, width, _ = shape
         if not (1 <= self.grid[0] <= height and 1 <= self.grid[1] <= width):
             raise ValueError(f"a grid of {self.grid} on an image of {shape}")
+        if self.pooling not in POOLING:
+            raise ValueError(f"pooling {self.pooling!r}")
         for layer in self.layers:
             check_shape(layer.weights, math.prod(layer.size) * layer.channels, layer.width)
             check_shape(layer.bias, layer.width)
@@ -59,13 +63,16 @@ class Branch:
         maps, layer, xp = self.maps(X), self.layers[-1], namespace(X)
         rows, columns = layer.positions(shape_of(maps))
         H = xp.reshape(layer(maps), (int(X.shape[0]), rows, columns, -1))
-        pool = xp.max if self.pooling == "max" else xp.mean
-        cells = [
-            pool(H[:, a:b, c:d, :], axis=(1, 2))
-            for a, b in cells_of(rows, self.grid[0])
-            for c, d in cells_of(columns, self.grid[1])
-        ]
-        F = xp.stack(cells, axis=1)
+        if self.pooling == "smooth":
+            F = smoothed(H, self.grid)
+        else:
+            pool = xp.max if self.pooling == "max" else xp.mean
+            cells = [
+                pool(H[:, a:b, c:d, :], axis=(1, 2))
+                for a, b in cells_of(rows, self.grid[0])
+                for c, d in cells_of(columns, self.grid[1])
+            ]
+            F = xp.stack(cells, axis=1)
         F *= xp.astype(F > TINY, F.dtype)
         F = xp.sqrt(F) if self.power == 0.5 else F**self.power
         return xp.reshape(F, (int(F.shape[0]), -1))
@@ -91,13 +98,35 @@ def cells_of(positions: int, cells: int) -> list[tuple[int, int]]:
     return [((k * positions) // cells, -((-(k + 1) * positions) // cells)) for k in range(cells)]
 
 
-def averages(rows: int, columns: int, grid: tuple[int, int]) -> np.ndarray:
+def shares(positions: int, cells: int, pooling: str) -> np.ndarray:
+    """The matrix that takes positions along one side to averages of cells. Those of smooth pooling reach to the middles
+    of their neighbours, and positions there count less: what an average over copies of the image, each moved a little
+    further, comes to."""
+    M = np.zeros((cells, positions))
+    for k, (a, b) in enumerate(cells_of(positions, cells)):
+        M[k, a:b] = 1.0
+    if pooling == "smooth":
+        middles = (np.arange(cells) + 0.5) * positions / cells
+        apart = np.abs(np.arange(positions) + 0.5 - middles[:, None])
+        M = np.maximum(0.0, 1.0 - apart * cells / positions)
+    return M / np.sum(M, axis=1, keepdims=True)
+
+
+def averages(rows: int, columns: int, grid: tuple[int, int], pooling: str) -> np.ndarray:
     """The matrix that takes positions to cell averages."""
-    M = np.zeros((grid[0] * grid[1], rows, columns))
-    for k, (a, b) in enumerate(cells_of(rows, grid[0])):
-        for m, (c, d) in enumerate(cells_of(columns, grid[1])):
-            M[k * grid[1] + m, a:b, c:d] = 1.0 / ((b - a) * (d - c))
-    return M.reshape(len(M), -1)
+    return np.kron(shares(rows, grid[0], pooling), shares(columns, grid[1], pooling))
+
+
+def smoothed(H: Array, grid: tuple[int, int]) -> Array:
+    """Averages of responses n x rows x columns x p over smooth cells, n x cells x p."""
+    space, (n, rows, columns, p) = space_of(H), (int(size) for size in H.shape)
+    down, across = (
+        space.asarray(shares(positions, cells, "smooth"), dtype_name(H))
+        for positions, cells in zip((rows, columns), grid, strict=True)
+    )
+    F = space.xp.matmul(down, space.xp.reshape(H, (n, rows, columns * p)))
+    F = space.xp.matmul(across, space.xp.reshape(F, (n, grid[0], columns, p)))
+    return space.xp.reshape(F, (n, grid[0] * grid[1], p))
 
 
 class Images:

@@ -20,6 +20,8 @@ from .search import Judged, Search, row_losses
 MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
 """Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
 
+SMOOTH = {"smooth": "smooth ", "average": ""}
+
 PIXELS = 28
 """Copies are moved by a pixel, or two, of images of about so many along their shorter side."""
 
@@ -38,6 +40,7 @@ class AnglePlan(NamedTuple):
     outer: float = 1.0
     shift: int = 0
     """Pixels that copies of an image are moved by; 0: there are none."""
+    pooling: str = "average"
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def build_kernel(plan: AnglePlan, images: Array, filters: int, seed: int) -> Ang
         layer = fit_patches(images, patch, filters, spec, seed, decoders=False)
         rows, columns = layer.positions(shape)
         grid = min(plan.pool, rows), min(plan.pool, columns)
-        branches.append(Branch([layer], shape, grid, "average", 0.5, False))
+        branches.append(Branch([layer], shape, grid, plan.pooling, 0.5, False))
     return AngleKernel(branches, plan.inner, plan.outer, plan.mirror)
 
 
@@ -98,6 +101,7 @@ class AngleSearch(Search[AnglePlan]):
         [patch, *_] = plan.patch
         plan = self._improved(plan, "patch", [(p,) for p in (patch - 1, patch + 2) if 2 <= p <= side])
         plan = self._improved(plan, "pool", [g for g in (plan.pool - 1, plan.pool + 1) if 1 <= g <= side])
+        plan = self._improved(plan, "pooling", ["average"])
         plan = self._improved(plan, "threshold", [0.5, 1.5])
         plan = self._improved(plan, "contrast", [0.01])
         plan = self._improved(plan, "inner", [1.0, 4.0])
@@ -136,7 +140,8 @@ class AngleSearch(Search[AnglePlan]):
         return solve_dual(K, self.Z, ridges, np.ones(self.Z.shape[1]), copies)
 
     def in_words(self, plan: AnglePlan) -> str:
-        words = f"patches of {' and '.join(map(str, plan.patch))}, {plan.pool} x {plan.pool} cells"
+        cells = f"{plan.pool} x {plan.pool} {SMOOTH[plan.pooling]}cells"
+        words = f"patches of {' and '.join(map(str, plan.patch))}, {cells}"
         words += f", ridge {plan.encoder_ridge:g}, contrast {plan.contrast}, threshold {plan.threshold:g}"
         words += f", bends {plan.inner:g} and {plan.outer:g}" + (", mirror images" if plan.mirror else "")
         return words + (f", copies moved by {plan.shift}" if plan.shift else "")

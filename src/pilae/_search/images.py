@@ -53,6 +53,7 @@ class ImagePlan(NamedTuple):
     mirror: bool
     depth: int
     threshold: float = 0.25
+    pooling: str = "average"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ class ImageSpec:
     """Fields of the plan that the search may change."""
     filters: int | None
     patches: PatchSpec
-    pooling: str
     power: float
     max_features: int
     block_rows: int | str
@@ -100,7 +100,7 @@ def build_branches(
         layers.append(fit(maps, patch, filters, further if layers else patches))
         rows, columns = layers[-1].positions(shape_of(maps))
         grid = min(plan.pool, rows), min(plan.pool, columns)
-        branches.append(Branch(layers, shape_of(images), grid, spec.pooling, spec.power, plan.mirror))
+        branches.append(Branch(layers, shape_of(images), grid, plan.pooling, spec.power, plan.mirror))
     return branches
 
 
@@ -135,6 +135,7 @@ class ImageSearch(Search[ImagePlan]):
         most = int((spec.max_features / (2 * len(plan.patch))) ** 0.5)
         grids = [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= min(side, most)]
         plan = self._improved(plan, "pool", grids)
+        plan = self._improved(plan, "pooling", ["average"])
         plan = self._improved(plan, "contrast", [0.01])
         plan = self._improved(plan, "threshold", [0.5, 1.0])
         if plan.patch[0] > 3:

@@ -210,7 +210,7 @@ def info(options: Namespace) -> None:
     """What a model file holds."""
     result, model = save.read_header(options.model), save.load_all(options.model)["model"]
     height, width, channels = model.image_shape_
-    found = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "shift")
+    found = ("patch", "filters", "pool", "pooling", "encoder_ridge", "contrast", "threshold", "mirror", "shift")
     result |= {
         "images": f"{width} x {height}, {channels} channel{'s' if channels > 1 else ''}",
         "compared_with": len(model.anchors_),

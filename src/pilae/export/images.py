@@ -53,7 +53,7 @@ def _cells(graph: Graph, branch: Branch, x: str, shape: Shape) -> str:
     H = _responses(graph, branch.layers[-1], x, shape)
     rows, columns = branch.layers[-1].positions(shape)
     if branch.pooling != "max":
-        return graph.op("MatMul", averages(rows, columns, branch.grid), H)
+        return graph.op("MatMul", averages(rows, columns, branch.grid, branch.pooling), H)
     positions = _numbered((rows, columns))
     cells = [
         graph.op("Gather", H, graph.integers(positions[a:b, c:d].ravel()), axis=1)

@@ -27,7 +27,7 @@ PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 LONGEST_FILE = 60
 """Characters of the name of a file in a table."""
 
-STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "shift")
+STRUCTURE = ("patch", "filters", "pool", "pooling", "encoder_ridge", "contrast", "threshold", "mirror", "shift")
 
 
 def summarise_image_classifier(
@@ -239,10 +239,11 @@ class ImageClassifierReport(ImageReport):
         if structure["shift"]:
             moved = "a pixel" if structure["shift"] == 1 else f"{structure['shift']} pixels"
             mirror += f"; every image is there with copies that are moved by {moved}"
-        sizes, cells = ", ".join(f"{patch} x {patch}" for patch in patches), structure["pool"]
+        sizes = ", ".join(f"{patch} x {patch}" for patch in patches)
+        cells = f"{structure['pool']} x {structure['pool']}" + (" smooth" if structure["pooling"] == "smooth" else "")
         text = [
             f"Patches of {sizes} pixels, {structure['filters']:,} filters of each size; responses from "
-            f"{structure['threshold']:g} on are averaged over a grid of {cells} x {cells} cells; encoder ridge "
+            f"{structure['threshold']:g} on are averaged over a grid of {cells} cells; encoder ridge "
             f"{structure['encoder_ridge']:g}, contrast {structure['contrast']}; {mirror}. Output ridge "
             f"{word(structure['ridge'])}.",
             f"Others are compared with {training['compared_with']:,} of the training images, which are in the model.",

@@ -19,7 +19,7 @@ SHOWN_FILTERS = 48
 SHOWN_IMAGES = 8
 FILTERS_IN_A_ROW = 16
 
-STRUCTURE = ("patch", "filters", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "depth")
+STRUCTURE = ("patch", "filters", "pool", "pooling", "encoder_ridge", "contrast", "threshold", "mirror", "depth")
 
 CANDIDATE = ("patch", "pool", "encoder_ridge", "contrast", "threshold", "mirror", "depth", "filters", "width", "error")
 """What is shown of a candidate of the search."""
@@ -110,8 +110,8 @@ class ImageReport(Report):
         structure, layers = self.summary["structure"], self.summary["layers"]
         mirror = "features of an image and its mirror image are averaged" if structure["mirror"] else "no mirror images"
         text = [
-            f"Encoder ridge {structure['encoder_ridge']:g}; contrast {structure['contrast']}; threshold "
-            f"{structure['threshold']:g}; {mirror}."
+            f"Pooling {structure['pooling']}; encoder ridge {structure['encoder_ridge']:g}; contrast "
+            f"{structure['contrast']}; threshold {structure['threshold']:g}; {mirror}."
         ]
         head = ["branch", "layer", "patch", "responses", "reconstruction error", "seconds"]
         caption = "Autoencoders of patches; the error is of their own patches."
