@@ -19,7 +19,7 @@ from studies.images.patches import SETS
 from studies.measure import peak_megabytes
 from studies.store import run_cases
 
-FOUND = ("patch", "pool", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
+FOUND = ("patch", "pool", "pooling", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
 
 
 def measure(name: str, cuda: bool) -> dict:
