@@ -1,6 +1,7 @@
 """Patch layers: what they compute, in every library, without ever holding all responses."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,21 @@ def test_smooth_pooling_is_by_the_shares_of_positions(grid):
     by_hand = np.einsum("ar,bc,nrcp->nabp", shares(7, grid[0], "smooth"), shares(6, grid[1], "smooth"), H)
     close(F, by_hand.reshape(3, -1, 4), terms=42)
     close(F, averages(7, 6, grid, "smooth") @ H.reshape(3, 42, 4), terms=42)
+
+
+@pytest.mark.parametrize("pooling", ["smooth", "average"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_pairs_of_filters_are_averaged_as_if_each_stood_alone(pooling, tied):
+    X = images()
+    [branch] = ConvPILAE(**FIXED | {"pooling": pooling, "tied": tied}).fit(X).branches_
+    [layer] = branch.layers
+    assert layer.has_pairs
+    maps = X.reshape(len(X), *branch.shape)
+    F = layer.unclipped(np.mean(layer.clipped(maps), axis=1))
+    close(F, np.mean(layer(maps), axis=1), terms=layer.weights.shape[0])
+    W, bias = layer.weights.copy(), layer.bias
+    W[:, -1] = 0.0  # without its partner
+    assert not replace(layer, weights=W, bias=bias).has_pairs
 
 
 def test_plain_pooling_is_kept_where_it_is_better():

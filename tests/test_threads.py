@@ -221,6 +221,20 @@ def test_parts_make_up_the_whole_and_are_worked_on_by_several_threads(two):
     assert len({thread for thread, _ in met}) == 2
 
 
+def test_a_part_is_not_cut_again(two):
+    cut = []
+
+    def f(part):
+        in_parts(lambda whole: cut.append((whole.start, whole.stop)), 7, 1e12)
+
+    with sharing():
+        in_parts(f, 8, 1e12)
+        assert set(cut) == {(0, 7)}
+        cut.clear()
+        f(slice(0, 1))
+        assert len(cut) > 1  # and after it, again
+
+
 def test_an_error_in_a_part_is_raised_and_numpys_settings_reach_every_part(two):
     def f(part):
         assert np.geterr()["over"] == "raise"

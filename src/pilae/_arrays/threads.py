@@ -60,6 +60,9 @@ _turn = threading.RLock()
 _calls: dict[int, int] = {}
 """The calls of pilae under way, and the thread of each."""
 
+_in_part = contextvars.ContextVar("in_part", default=False)
+"""Whether this is a part of some work: it is not cut again, whichever thread does it."""
+
 _counts: dict[Pool, int] = {}
 """The threads that each pool had when the first of these calls came."""
 
@@ -203,7 +206,7 @@ def threads(work: float) -> int:
     Other calls under way take some of them, but do not change this number: what is cut in parts by it is the same to
     the last bit, whoever else computes (but for what is `lent`).
     """
-    if work < 2 * PART or threading.get_ident() not in _calls.values():  # a part is not cut again
+    if work < 2 * PART or _in_part.get() or threading.get_ident() not in _calls.values():
         return 1
     return min(int(work / PART), _allowed())
 
@@ -231,6 +234,7 @@ def in_parts(f: Callable[[slice], object], n: int, work: float) -> None:
     waiting = deque(slice(a, b) for a, b in itertools.pairwise(n * k // parts for k in range(parts + 1)))
 
     def run() -> None:
+        token = _in_part.set(True)
         try:
             while True:
                 try:
@@ -240,6 +244,7 @@ def in_parts(f: Callable[[slice], object], n: int, work: float) -> None:
                 f(part)
         finally:
             waiting.clear()  # after an error, whoever made it, nothing more is begun
+            _in_part.reset(token)
 
     helpers: list[Future] = []
     try:

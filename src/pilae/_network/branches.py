@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._arrays import Array, Space, dtype_name, namespace, space_of
-from .._arrays.threads import sharing
+from .._arrays.threads import in_parts, sharing
 from .._base.saveable import check_shape, saveable
 from .._data.check import check_pixels
 from .._data.rows import BLOCK_BYTES
 from .patches import PatchLayer, Shape, shape_of
 
 POOLING = ("smooth", "average", "max")
+
+CACHE_BYTES = 2**23
+"""That responses of images may take which NumPy works on in one go, for each thread."""
 
 TINY = 1e-6
 """Pooled responses below this are rounding: a column that is zero but for them must not be standardised."""
@@ -62,7 +65,9 @@ class Branch:
     def _pooled(self, X: Array) -> Array:
         maps, layer, xp = self.maps(X), self.layers[-1], namespace(X)
         rows, columns = layer.positions(shape_of(maps))
-        H = xp.reshape(layer(maps), (int(X.shape[0]), rows, columns, -1))
+        by_pairs = self.pooling != "max" and layer.has_pairs
+        H = layer.clipped(maps) if by_pairs else layer(maps)
+        H = xp.reshape(H, (int(X.shape[0]), rows, columns, -1))
         if self.pooling == "smooth":
             F = smoothed(H, self.grid)
         else:
@@ -73,6 +78,7 @@ class Branch:
                 for c, d in cells_of(columns, self.grid[1])
             ]
             F = xp.stack(cells, axis=1)
+        F = layer.unclipped(F) if by_pairs else F
         F *= xp.astype(F > TINY, F.dtype)
         F = xp.sqrt(F) if self.power == 0.5 else F**self.power
         return xp.reshape(F, (int(F.shape[0]), -1))
@@ -156,17 +162,42 @@ def features_of_images(branches: list[Branch], images: Array | Images, block_row
 def blockwise(
     f: Callable[[Array], Array], images: Array | Images, layers: list[PatchLayer], space: Space, block_rows: int | str
 ) -> Array:
-    """f of the images, some at a time: as many as keep patches and responses of every layer within some megabytes."""
-    n, h, w, _ = (int(size) for size in images.shape)
-    widest = max(max(layer.width, layer.size[0] * layer.size[1] * layer.channels) for layer in layers)
-    step = max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * widest))
-    step = step if block_rows == "auto" else int(block_rows)
+    """f of the images, some at a time: as many as keep patches and responses of every layer within some megabytes, or
+    in NumPy within a cache, by several threads."""
+    n, few, many = int(images.shape[0]), *_steps(images, layers, space, block_rows)
     out: Array = None
-    for start in range(0, n, step):
-        block = images[start : min(start + step, n), ...]
+    for start in range(0, n, many):
+        block = images[start : min(start + many, n), ...]
         with sharing(block):
-            part = f(block)
-        if out is None:  # written in place: no second copy of the result
-            out = space.xp.empty((n, *part.shape[1:]), dtype=part.dtype, device=space.device)
-        out[start : min(start + step, n), ...] = part
+            part = f(block[: min(few, n - start), ...])
+            if out is None:  # written in place: no second copy of the result
+                out = space.xp.empty((n, *part.shape[1:]), dtype=part.dtype, device=space.device)
+            out[start : min(start + few, n), ...] = part
+            _fill(out[start : min(start + many, n), ...], f, block, few, layers)
     return out
+
+
+def _steps(images: Array | Images, layers: list[PatchLayer], space: Space, block_rows: int | str) -> tuple[int, int]:
+    """How many images are worked on in one go, and how many are made float at once."""
+    _, h, w, c = (int(size) for size in images.shape)
+    widest = max(max(layer.width, layer.size[0] * layer.size[1] * layer.channels) for layer in layers)
+    few = max(1, space.budget(BLOCK_BYTES) // 4 // (4 * h * w * widest))
+    if space.library != "numpy":
+        few = few if block_rows == "auto" else int(block_rows)
+        return few, few
+    many = max(1, BLOCK_BYTES // 4 // (4 * h * w * c)) if block_rows == "auto" else int(block_rows)
+    return min(many, max(1, CACHE_BYTES // (4 * h * w * widest))), many
+
+
+def _fill(out: Array, f: Callable[[Array], Array], block: Array, few: int, layers: list[PatchLayer]) -> None:
+    """f of the images after the first few."""
+    n, h, w, _ = (int(size) for size in block.shape)
+
+    def fill(part: slice) -> None:
+        for start in range(few + part.start, few + part.stop, few):
+            rows = slice(start, min(start + few, few + part.stop))
+            out[rows, ...] = f(block[rows, ...])
+
+    work = 2.0 * n * h * w * sum(int(layer.weights.shape[0]) * layer.width for layer in layers)
+    if n > few:
+        in_parts(fill, n - few, work)

@@ -34,6 +34,9 @@ FLAT = 1e-3
 
 DECODER_RIDGE = 1e-3
 
+CLIPPED_ROWS = 1024
+"""Patches whose products stay in a cache until they are clipped."""
+
 STEP_PIXELS = 48
 """A step of one pixel between patches for so many pixels of a square image's side."""
 
@@ -87,6 +90,35 @@ class PatchLayer:
         P, *_ = normalised(patches_of(X, self.size, self.stride), self.contrast)
         H = neurons("relu", P, self.weights, self.bias)
         return namespace(H).reshape(H, (int(X.shape[0]), -1, self.width))
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether every filter w is there as -w, too, and NumPy can be asked without waiting for an answer."""
+        W, half = self.weights, self.width // 2
+        return isinstance(W, np.ndarray) and np.array_equal(W[:, half:], -W[:, :half])
+
+    def clipped(self, X: Array) -> Array:
+        """Responses of pairs of filters before the last step, which `unclipped` does: with r = P w it is
+
+            relu(r + b) = max(r, -b) + b,    relu(-r + b) = b - min(r, b),
+
+        so that r is made once for both, and b added once to an average instead of to every number."""
+        P, *_ = normalised(patches_of(X, self.size, self.stride), self.contrast)
+        half = self.width // 2
+        W, low, high = self.weights[:, :half], -self.bias[:half], self.bias[half:]
+        H = np.empty((len(P), self.width), np.result_type(P, W))
+        for part in (slice(start, start + CLIPPED_ROWS) for start in range(0, len(P), CLIPPED_ROWS)):
+            R = P[part] @ W
+            np.maximum(R, low, out=H[part, :half])
+            np.minimum(R, high, out=H[part, half:])
+        return H.reshape(len(X), -1, self.width)
+
+    def unclipped(self, F: Array) -> Array:
+        """Averages of responses from averages of clipped ones, written over."""
+        half = self.width // 2
+        F[..., :half] += self.bias[:half]
+        np.subtract(self.bias[half:], F[..., half:], out=F[..., half:])
+        return F
 
     def rebuild(self, X: Array) -> Array:
         """Images from the responses to their patches: each patch is decoded, and overlapping ones are averaged."""
