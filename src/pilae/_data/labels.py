@@ -96,8 +96,8 @@ def all_classes(name: str, labels: np.ndarray, announced: ArrayLike | None = Non
     if len(classes) < 2:
         raise ValueError(
             f"{name} needs at least two classes, but y holds one class only "
-            f"({classes.tolist()[0]!r}): check the target column. Where others come later, PILAEClassifier takes the "
-            "first rows with the names of all classes, partial_fit(X, y, classes=[...])."
+            f"({classes.tolist()[0]!r}): check the target column, or where others come later give the first rows with "
+            "the names of all of them to PILAEClassifier.partial_fit(X, y, classes=[...])."
         )
     if len(classes) > MAX_CLASSES:
         raise ValueError(
