@@ -218,6 +218,12 @@ def test_digits_without_an_argument():
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[:20]))
 
 
+def test_two_images_that_are_one_are_known_to_be_nothing_by_themselves():
+    X = np.repeat(np.random.default_rng(0).random((1, 9, 8)), 2, axis=0)
+    model = PILAEImageClassifier(patch=3, filters=4).fit(X, [0, 1])
+    np.testing.assert_allclose(model.predict_proba(X), 0.5, atol=1e-6)
+
+
 def test_a_search_says_where_it_is_and_ends_in_time(capsys):
     model = PILAEImageClassifier(filters=8, verbose=1).fit(X[:80], Y[:80])
     said = capsys.readouterr()

@@ -104,7 +104,8 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
             continue
         a = solve_triangular(L, solve_triangular(L, targets - middle), transposed=True)
         left = to_numpy(inverse_blocks(L, copies)) - 1.0 / (own * n * (ridge + n))  # c is own
-        errors = _first_left_out(left, to_numpy(a))
+        # of a row without which there are none nothing is said
+        errors = _first_left_out(left, to_numpy(a)) if len(Z) > 1 else np.asarray(Z, np.float64)
         ones = np.ones(len(Z))
         found = Dual(a, middle - mean @ a, ridge, Scored(Z - errors, np.asarray(Z, np.float64), ones, ones, ones))
         if best is None or found.loo.squared_error(scale) < (1 + TIE) * best.loo.squared_error(scale):
