@@ -231,9 +231,9 @@ def test_blocks_are_as_short_as_the_wider_one_needs(monkeypatch):
     both, widths, blocks = copy.copy(models[0]), [], Rows.rows_per_block
     both.fitted_ = joined([model.fitted_ for model in models])
 
-    def spy(rows, width=0):
+    def spy(rows, width=0, *rest):
         widths.append(width)
-        return blocks(rows, width)
+        return blocks(rows, width, *rest)
 
     monkeypatch.setattr(Rows, "rows_per_block", spy)
     many = np.repeat(NEW, 200, axis=0)

@@ -21,7 +21,8 @@ NETWORK = {"width": [7, 6], "ridge": 1e-3, "head": SHLN(width=40)}
 def test_features_kept_between_passes_change_nothing(kept, monkeypatch):
     expected = PILAEClassifier(**NETWORK, block_rows=97).fit(X, Y)  # in blocks: nothing is kept
     monkeypatch.setattr(network, "KEPT_BYTES", kept)
-    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0: 1000 // (width + 1))  # other blocks in every pass
+    # other blocks in every pass
+    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0, bytes_=0: 1000 // (width + 1))
     found = PILAEClassifier(**NETWORK).fit(X, Y)
     close(found.decision_function(X), expected.decision_function(X), **rounding(expected))
 
@@ -35,7 +36,7 @@ def test_no_more_features_are_kept_than_allowed(monkeypatch):
         return X[:, :3] * 2
 
     rows = Rows(X, NUMPY)
-    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0: 100)
+    monkeypatch.setattr(Rows, "rows_per_block", lambda self, width=0, bytes_=0: 100)
     seen = FeatureCache(features, rows)
     for _ in range(2):
         np.testing.assert_array_equal(np.concatenate([seen(block) for block in rows.blocks()]), X[:, :3] * 2)

@@ -131,9 +131,9 @@ def _solve(
             _solve(L, rows, start, block.stop, INVERTED, inverses, transposed)
 
 
-def pieces(x: np.ndarray) -> Iterator[slice]:
+def pieces(x: np.ndarray, numbers: int = CACHED_NUMBERS) -> Iterator[slice]:
     """Slices of the rows of x small enough to stay in the processor's cache."""
-    step = max(1, CACHED_NUMBERS // max(1, x.shape[1]))
+    step = max(1, numbers // max(1, x.shape[1]))
     return (slice(start, start + step) for start in range(0, x.shape[0], step))
 
 

@@ -18,7 +18,7 @@ from .._arrays import NUMPY, Array, Space, float_name, to_numpy
 from .._base.warn import StrangeRows
 from .frames import check_numbers
 from .labels import need_y, plain_labels
-from .rows import Add, Block, Choice, Make, Rows, Total
+from .rows import BLOCK_BYTES, Add, Block, Choice, Make, Rows, Total
 from .sources import Piece, Source
 from .stream import Stream, all_wanted, joined, merged, read_targets
 from .tables import Table, first_rows, is_mixed, more_categories
@@ -106,7 +106,7 @@ class DaskRows(Stream):
         with_rows = np.flatnonzero(np.diff(self.offsets)).tolist()
         return joined(NUMPY, list(compute(*self._tasks(_part_whole, with_rows))))
 
-    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+    def blocks(self, label: str = "", width: int = 0, bytes_: int = BLOCK_BYTES) -> Iterator[Block]:
         raise TypeError("The rows of a cluster are not read one after another on the client.")
 
     def _tasks(self, f: Callable[[Stream, int], object], numbers: Iterable[int]) -> list:

@@ -23,6 +23,10 @@ from .check import check_answer
 from .intake import Intake, IntakeSums
 from .sources import Column, at
 
+ANSWER_BYTES = 8 * 2**20
+"""The widest array of a block in NumPy that is asked something: what is made of it step by step stays in a cache, and
+in memory that was used before."""
+
 BLOCK_BYTES = 128 * 2**20
 """Memory budget of the widest array of one block. A quarter of it is aimed at, which a processor's last cache holds,
 unless that is fewer than BLOCK_ROWS: every block ends with an addition to the whole sum."""
@@ -144,12 +148,12 @@ class Rows:
             return self.n_classes
         return 0 if self.targets is None else int(self.targets.shape[1])
 
-    def rows_per_block(self, width: int = 0) -> int:
-        """Rows in a block when the widest array made from it has `width` columns."""
+    def rows_per_block(self, width: int = 0, bytes_: int = BLOCK_BYTES) -> int:
+        """Rows in a block when the widest array made from it has `width` columns and may take so much."""
         if self.block_rows != "auto":
             return int(self.block_rows)
         row = (4 if self.dtype == "float32" else 8) * max(self.d, width, self.n_targets)
-        most = self.space.budget(BLOCK_BYTES) // row
+        most = self.space.budget(bytes_) // row
         return max(256, min(most, max(most // 4, BLOCK_ROWS)))
 
     @property
@@ -167,10 +171,10 @@ class Rows:
         self.passes += 1
         return self.block(0, self.n)
 
-    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+    def blocks(self, label: str = "", width: int = 0, bytes_: int = BLOCK_BYTES) -> Iterator[Block]:
         """One pass over the data. `label` names it in the progress display."""
         self.passes += 1
-        step = self.rows_per_block(width)
+        step = self.rows_per_block(width, bytes_)
         for start in range(0, self.n, step):
             self.progress.update(label, start, self.n)
             yield self.block(start, min(start + step, self.n))
@@ -205,7 +209,7 @@ class Rows:
         home = space_of(self.X)
         if home == NUMPY:  # written in place: no second copy of the result
             out = None
-            for block in self.blocks(width=width):
+            for block in self.blocks(width=width, bytes_=ANSWER_BYTES):
                 part = to_numpy(answer(block.X))
                 if out is None:
                     out = np.empty((self.n, *part.shape[1:]), dtype=part.dtype)

@@ -11,7 +11,7 @@ import scipy.sparse
 from .._arrays import NUMPY, Array, Space, sender
 from .check import all_finite, has_gaps
 from .gaps import GapsFound
-from .rows import Block, Choice, Rows, times_factor, unit_of
+from .rows import BLOCK_BYTES, Block, Choice, Rows, times_factor, unit_of
 from .sources import Piece, Source, check_piece, check_piece_weight
 from .targets import Encoding, Look, NoTargets, Numbers, Reading
 
@@ -72,12 +72,12 @@ class Stream(Rows):
     def whole(self) -> Block:
         return joined(self.space, list(self.blocks()))
 
-    def blocks(self, label: str = "", width: int = 0) -> Iterator[Block]:
+    def blocks(self, label: str = "", width: int = 0, bytes_: int = BLOCK_BYTES) -> Iterator[Block]:
         """One pass over the source, which is read ahead in a thread of its own if reading, or copying to a GPU, takes
         time."""
         self.passes += 1
         start = 0
-        parts = self._parts(self.rows_per_block(width))
+        parts = self._parts(self.rows_per_block(width, bytes_))
         for piece, encoding, X, ready in ahead(parts, self.source.slow or self.space.is_cuda):
             ready()
             # one look at a sum on the GPU instead of a pass over the host's memory

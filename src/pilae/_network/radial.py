@@ -22,6 +22,12 @@ FIXED_SET = 256
 AT_THE_ANCHOR = 1e-6
 """At the anchor itself "laplace" has no gradient, and rounding leaves so much of a length as distance."""
 
+FAR = 1e6
+"""The square of a distance, in units of the length, beyond which exp says zero."""
+
+NUMBERS = 2**17
+"""Distances made at once: a product, and what stays in the cache from step to step."""
+
 AT_ZERO = 1.0 - 1e-13
 """Squares of lengths are taken times this, so that a distance of zero, the difference of large squares, is zero and not
 the root of their rounding."""
@@ -155,20 +161,22 @@ def _responses(T: Array, anchors: Array, length: float, gauss: bool, dtype: Any)
     if not isinstance(T, np.ndarray):
         r2 = squared_distances(T, anchors)
         return xp.astype(xp.exp(-r2 / length**2 if gauss else -xp.sqrt(r2) / length), dtype, copy=False)
-    back, squares = -2.0 * anchors.T, AT_ZERO * np.einsum("ij,ij->i", anchors, anchors)
-    H = np.empty((len(T), len(anchors)), dtype)
+    (n, d), unit = T.shape, 1.0 / length**2
+    # |t|^2 - 2 t'a + |a|^2 as one product, in units of the length
+    left, right = np.ones((n, d + 2)), np.ones((d + 2, len(anchors)))
+    left[:, :d], right[:d, :] = T, -2.0 * unit * anchors.T
+    left[:, d], right[d + 1, :] = (AT_ZERO * unit * np.einsum("ij,ij->i", A, A) for A in (T, anchors))
+    H = np.empty((n, len(anchors)), dtype)
 
     def rows(part: slice) -> None:
-        r2 = T[part] @ back
-        r2 += squares
-        r2 += AT_ZERO * np.einsum("ij,ij->i", T[part], T[part])[:, None]
-        out = H[part]
-        for few in pieces(r2):  # which stay in the cache from step to step
-            x = np.maximum(r2[few], 0.0, out=r2[few])
+        for few in pieces(H[part], NUMBERS):
+            r2 = left[part][few] @ right
+            out = H[part][few]
+            out[...] = np.clip(r2, 0.0, FAR, out=r2)  # no digits are lost in a distance that is one
             if not gauss:
-                np.sqrt(x, out=x)
-            x *= -1.0 / (length**2 if gauss else length)
-            np.exp(x, out=out[few], casting="same_kind")
+                np.sqrt(out, out=out)
+            np.negative(out, out=out)
+            np.exp(out, out=out)
 
-    in_parts(rows, len(T), 2.0 * len(T) * len(anchors) * (T.shape[1] + 20))
+    in_parts(rows, n, 2.0 * n * len(anchors) * (d + 20))
     return H
