@@ -5,6 +5,7 @@ import pytest
 
 from helpers import close
 from pilae._arrays import to_numpy
+from pilae._engine import dual
 from pilae._engine.dual import inverse_blocks, solve_dual
 
 RIDGE = 0.01
@@ -114,3 +115,17 @@ def test_blocks_of_an_inverse(n, size, monkeypatch):
     expected = np.linalg.inv(A).reshape(n // size, size, n // size, size)
     expected = np.stack([expected[k, :, k, :] for k in range(n // size)])
     close(inverse_blocks(np.linalg.cholesky(A), size), expected, condition=float(np.linalg.cond(A)))
+
+
+def test_the_inverse_of_a_factor_takes_its_place(monkeypatch):
+    """In blocks, however many of them there are."""
+    monkeypatch.setattr(dual, "SOLVED", 4)
+    monkeypatch.setattr(dual, "INVERTED_AT_ONCE", 8)
+    A = np.random.default_rng(0).standard_normal((27, 40))
+    A = A @ A.T + np.eye(27)
+    for size in (1, 3):
+        L = np.linalg.cholesky(A)
+        C = np.linalg.inv(A)
+        expected = [C[k : k + size, k : k + size] for k in range(0, 27, size)]
+        close(inverse_blocks(L, size), np.stack(expected), condition=float(np.linalg.cond(A)))
+        close(L.T @ L, C, condition=float(np.linalg.cond(A)))

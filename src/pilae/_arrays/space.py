@@ -62,7 +62,9 @@ class Space(NamedTuple):
             return False
         import torch
 
-        return size <= torch.cuda.mem_get_info(self.device)[0] // 4
+        free, _ = torch.cuda.mem_get_info(self.device)
+        unused = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return size <= (free + unused) // 4
 
     @property
     def library(self) -> str:

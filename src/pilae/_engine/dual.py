@@ -27,6 +27,7 @@ from .._arrays import (
     cholesky,
     diagonal,
     dtype_name,
+    matmul,
     namespace,
     plus_diagonal,
     solve_triangular,
@@ -42,8 +43,8 @@ to less would be lost in its rounding."""
 TIE = 1e-4
 """Errors of two ridges that differ by no more than this share are the same but for rounding: the larger is taken."""
 
-SOLVED = 2048
-"""Columns of the inverse of a factor made at once."""
+SOLVED, INVERTED_AT_ONCE = 2048, 8192
+"""Rows and columns of the inverse of a factor made at once."""
 
 LEAST_LEFT = 1e-12
 """Added to the small systems of rows that leave, relative to their trace."""
@@ -119,18 +120,28 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
 
 
 def inverse_blocks(L: Array, size: int) -> Array:
-    """Blocks of (L L')^-1 along its diagonal, blocks x size x size: products of columns of L^-1, never held whole."""
-    space = space_of(L)
-    xp, n, parts = space.xp, int(L.shape[0]), []
+    """Blocks of (L L')^-1 along its diagonal, blocks x size x size: products of columns of L^-1, which takes the place
+    of L."""
+    xp, n, parts = namespace(L), int(L.shape[0]), []
+    _invert(L)
     for start in range(0, n, step := SOLVED // size * size):
-        count = min(step, n - start)
-        E = xp.zeros((n - start, count), dtype=L.dtype, device=space.device)
-        E[:count, :] = xp.eye(count, dtype=L.dtype, device=space.device)
-        Y = solve_triangular(L[start:, start:], E)  # above its diagonal L^-1 is zero
-        one = [Y[:, k::size] for k in range(size)]
+        one = [L[start:, start + k : min(start + step, n) : size] for k in range(size)]
         rows = [xp.stack([xp.sum(a * b, axis=0) for b in one], axis=1) for a in one]
         parts.append(xp.stack(rows, axis=1))
     return xp.concat(parts)
+
+
+def _invert(L: Array) -> None:
+    """L^-1 in the place of L: rows of blocks from above, each a product of L with what is inverted already."""
+    xp, device = space_of(L)
+    n = int(L.shape[0])
+    for start in range(0, n, SOLVED):
+        rows = slice(start, min(start + SOLVED, n))
+        D = solve_triangular(L[rows, rows], xp.eye(rows.stop - start, dtype=L.dtype, device=device))
+        for first in range(0, start, INVERTED_AT_ONCE):  # whose rows above the first are zero
+            columns = slice(first, min(first + INVERTED_AT_ONCE, start))
+            L[rows, columns] = -matmul(D, matmul(L[rows, first:start], L[first:start, columns]))
+        L[rows, rows] = D
 
 
 def _first_left_out(left: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -11,14 +11,11 @@ from .._base.scalars import is_integer
 from .._data.targets import Classes
 from .._network.angles import AngleKernel, Cells
 from .._network.branches import Images
-from .._network.compared import copied, moves
+from .._network.compared import KEPT_BYTES, are_few, copied, moves
 from .._network.head import LinearHead
 from .._search.angles import AnglePlan
 from .fitted import LeftOut
 from .image_input import FittedToImages
-
-KEPT_BYTES = 2**28
-"""Unit vectors of the anchors are kept between predictions up to so many bytes, sixteen times that on a GPU."""
 
 
 @saveable
@@ -58,9 +55,9 @@ class FittedImageModel(FittedToImages):
         self.keep(cells)
         return cells
 
-    def keep(self, cells: Cells) -> None:
+    def keep(self, cells: Cells | None) -> None:
         """For the next prediction, where they are few."""
-        if 4 * int(cells.own.shape[0]) * self.kernel.numbers <= self.space.budget(KEPT_BYTES):
+        if cells is not None and are_few(cells, self.kernel, self.space):
             self.kept.append(cells)
 
     def outputs(self, images: Images, block_rows: int | str) -> Array:

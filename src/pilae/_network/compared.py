@@ -22,6 +22,9 @@ NOTHING_NEW = 1e-4
 """An anchor of which no more than this share is not in those before it has no feature of its own: that would be
 rounding, brought to the size of the others."""
 
+KEPT_BYTES = 2**28
+"""What is compared of images stays in memory for predictions up to so many bytes, sixteen times that on a GPU."""
+
 BLOCK_NUMBERS = 2**25
 """Numbers compared of the images of one block on a CPU; a multiple of it on a GPU."""
 
@@ -58,13 +61,22 @@ def copied(images: Images, shift: int) -> Images:
     return Images(namespace(X).reshape(X, (int(X.shape[0]), -1)), images.image, images.space, images.dtype_name)
 
 
+def are_few(cells: Cells, kernel: AngleKernel, space: Space) -> bool:
+    """Whether they can be kept."""
+    return 4 * int(cells.own.shape[0]) * kernel.numbers <= space.budget(KEPT_BYTES)
+
+
 def compare_with_all(
     kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str, shift: int = 0
-) -> tuple[LinearHead, Cells]:
-    """One factor of K, images x images, or their copies x copies. The output layer, and what is compared with."""
+) -> tuple[LinearHead, Cells | None]:
+    """One factor of K, images x images, or their copies x copies. The output layer, and what is compared with if that
+    can be kept: otherwise it makes room for the factor."""
     scale, copies, space = np.ones(Z.shape[1]), len(moves(images.image, shift)), images.space
-    cells = kernel.cells(copied(images, shift), space, block_rows)
-    found = solve_dual(kernel(cells, cells, space), Z, ridges, scale, copies)
+    there = kernel.cells(copied(images, shift), space, block_rows)
+    K = kernel(there, there, space)
+    cells = there if are_few(there, kernel, space) else None
+    del there
+    found = solve_dual(K, Z, ridges, scale, copies)
     path = {found.ridge: found.loo.squared_error(scale)}
     return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path)), cells
 
