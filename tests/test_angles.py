@@ -9,6 +9,7 @@ from helpers import close
 from pilae import PILAEImageClassifier
 from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae._engine.dual import solve_dual
+from pilae._network import angles
 from pilae._network.angles import AngleKernel
 from pilae._network.compared import moves, with_copies
 from pilae._network.patches import Shape
@@ -319,3 +320,26 @@ def test_every_library_fits_alike(library):
 def test_what_is_wrong_is_said(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_images_compared_with_themselves_are_compared_once(mirror, monkeypatch):
+    """Whatever the parts: the same as with a copy of them."""
+    some = images(n=61, channels=1)
+    kernel = kernel_of(some, mirror)
+    cells = kernel.cells(some, NUMPY)
+    for numbers in (1, 7 * 61, 10**6):
+        monkeypatch.setattr(angles, "CACHED", numbers)
+        K = kernel(cells, cells, NUMPY)
+        np.testing.assert_array_equal(K, K.T)
+        close(K, kernel(cells, cells._replace(), NUMPY), **COMPARED)
+
+
+def test_images_are_compared_once_by_several_threads(monkeypatch):
+    some = images(n=61, channels=1)
+    kernel = kernel_of(some)
+    cells = kernel.cells(some, NUMPY)
+    one = kernel(cells, cells, NUMPY)
+    monkeypatch.setattr(angles, "in_parts", lambda f, n, work: [f(slice(k, min(k + 9, n))) for k in range(0, n, 9)])
+    monkeypatch.setattr(angles, "CACHED", 5 * 61)
+    close(kernel(cells, cells, NUMPY), one, **COMPARED)

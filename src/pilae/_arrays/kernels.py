@@ -146,6 +146,15 @@ def matmul(a: Array, b: Array) -> Array:
     return out
 
 
+def affine(X: Array, W: Array, b: Array) -> Array:
+    """X W + b, in one step where the library can."""
+    if compat.is_torch_array(X) and X.dtype == W.dtype == b.dtype:
+        return namespace(X).addmm(b, X, W)
+    H = X @ W
+    H += b
+    return H
+
+
 def inner_products(a: Array, b: Array) -> Array:
     """a b' of rows of halves in float32, sums of exact products; of other rows in their own dtype.
 

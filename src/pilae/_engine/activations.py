@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._arrays import Array, expit, namespace
-from .._arrays.kernels import erf, overwritten_by_expit, overwritten_by_relu, overwritten_by_tanh, pieces
+from .._arrays.kernels import affine, erf, overwritten_by_expit, overwritten_by_relu, overwritten_by_tanh, pieces
 from .._arrays.threads import in_parts
 
 
@@ -90,7 +90,7 @@ def activate(name: str, X: Array, bias: Array | None = None) -> Array:
 def neurons(name: str, X: Array, weights: Array, bias: Array | None = None) -> Array:
     """f(X W + bias): in NumPy a large one in several threads."""
     if not isinstance(X, np.ndarray):
-        return activate(name, X @ weights, bias)
+        return activate(name, X @ weights) if bias is None else activate(name, affine(X, weights, bias))
     H = np.empty((X.shape[0], weights.shape[1]), np.result_type(X, weights))
 
     def rows(part: slice) -> None:

@@ -27,7 +27,10 @@ from .branches import Branch, Images, blockwise
 from .patches import Shape
 
 NUMBERS_AT_ONCE = 2**26
-"""Numbers of s made at once on a CPU; a multiple of it on a GPU."""
+"""Numbers of unit vectors looked at at once on a CPU; a multiple of it on a GPU."""
+
+CACHED, COMPARED_AT_ONCE = 2**20, 2**28
+"""Numbers of s made at once on a CPU, where they stay in a cache, and on a GPU."""
 
 MOST_BENT = 1e3
 """Beyond it nothing is like anything else."""
@@ -100,7 +103,7 @@ class AngleKernel:
 
     def __call__(self, one: Cells, other: Cells, space: Space) -> Array:
         """k of each image of one with each of the other, in float32, or float64 where the images are."""
-        xp = space.xp
+        xp, alike = space.xp, one is other  # then what is right of the diagonal is left of it, too
         n, m = int(one.own.shape[0]), int(other.own.shape[0])
         K = xp.zeros((n, m), dtype=one.own.dtype, device=space.device)
         for branch, A, B in zip(self.branches, one.units, other.units, strict=True):
@@ -110,27 +113,35 @@ class AngleKernel:
                     mirror_cell, responses = mirror_places(branch)
                     there = B[:, int(mirror_cell[cell]), :]
                     partners.append(xp.take(there, space.asarray(responses), axis=1))
-                self._add(K, A[:, cell, :], partners, space)
-        for rows in _parts(n, m, space):
-            scale = xp.sqrt(one.own[rows])[:, None] * xp.sqrt(other.own)[None, :]
-            part = K[rows, :] / scale - 1.0
+                self._add(K, A[:, cell, :], partners, alike)
+        roots = xp.sqrt(one.own), xp.sqrt(other.own)
+        for rows in _parts(slice(0, n), m, space):
+            columns = slice(0, rows.stop if alike else m)
+            part = K[rows, columns]
+            part /= roots[0][rows, None]
+            part /= roots[1][None, columns]
+            part -= 1.0
             part *= self.outer
-            K[rows, :] = overwritten_by_exp(part)
+            K[rows, columns] = overwritten_by_exp(part)
+            if alike:
+                K[rows, rows] = xp.tril(K[rows, rows]) + xp.tril(K[rows, rows], k=-1).mT
+                K[: rows.start, rows] = K[rows, : rows.start].mT
         return K
 
-    def _add(self, K: Array, A: Array, partners: list[Array], space: Space) -> None:
+    def _add(self, K: Array, A: Array, partners: list[Array], alike: bool) -> None:
         """Add what one cell says to s."""
+        space, (n, m) = space_of(K), (int(size) for size in K.shape)
 
-        def add(rows: slice) -> None:
-            for B in partners:
-                K[rows, :] += self._bent(inner_products(A[rows, :], B))
+        def add(part: slice) -> None:
+            for rows in _parts(part, m, space):
+                columns = slice(0, rows.stop if alike else m)
+                for B in partners:
+                    K[rows, columns] += self._bent(inner_products(A[rows, :], B[columns, :]))
 
-        n, m = (int(size) for size in K.shape)
         if isinstance(K, np.ndarray):
             in_parts(add, n, 2.0 * n * m * int(A.shape[1]))
-            return
-        for rows in _parts(n, m, space):
-            add(rows)
+        else:
+            add(slice(0, n))
 
     def check(self, shape: Shape) -> None:
         """An error where what was read from a file is no kernel for images of this shape."""
@@ -145,9 +156,10 @@ class AngleKernel:
                 raise ValueError("filters without their mirror images")
 
 
-def _parts(n: int, m: int, space: Space) -> list[slice]:
-    step = max(1, space.budget(NUMBERS_AT_ONCE) // max(1, m))
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+def _parts(rows: slice, m: int, space: Space) -> list[slice]:
+    """Rows of s of which so many numbers are made at once."""
+    step = max(1, (COMPARED_AT_ONCE if space.is_cuda else CACHED) // max(1, m))
+    return [slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step)]
 
 
 def mirror_places(branch: Branch) -> tuple[np.ndarray, np.ndarray]:

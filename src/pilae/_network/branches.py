@@ -1,12 +1,13 @@
 """Branches of image features: patch layers, pooled over a grid; and images in blocks."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import Array, Space, dtype_name, namespace, space_of
+from .._arrays import NUMPY, Array, Space, dtype_name, namespace, space_of
 from .._arrays.threads import in_parts, sharing
 from .._base.saveable import check_shape, saveable
 from .._data.check import check_pixels
@@ -123,9 +124,19 @@ def averages(rows: int, columns: int, grid: tuple[int, int], pooling: str) -> np
     return np.kron(shares(rows, grid[0], pooling), shares(columns, grid[1], pooling))
 
 
+@functools.lru_cache(maxsize=32)
+def _averages_there(space: Space, dtype: str, rows: int, columns: int, grid: tuple[int, int]) -> Array:
+    """The matrix of smooth cells, brought to a device once and not for every block of images."""
+    return space.asarray(averages(rows, columns, grid, "smooth"), dtype)
+
+
 def smoothed(H: Array, grid: tuple[int, int]) -> Array:
     """Averages of responses n x rows x columns x p over smooth cells, n x cells x p."""
     space, (n, rows, columns, p) = space_of(H), (int(size) for size in H.shape)
+    if space != NUMPY:  # elsewhere a product with a thin matrix is mostly reading, and best done once
+        return space.xp.matmul(
+            _averages_there(space, dtype_name(H), rows, columns, grid), space.xp.reshape(H, (n, -1, p))
+        )
     down, across = (
         space.asarray(shares(positions, cells, "smooth"), dtype_name(H))
         for positions, cells in zip((rows, columns), grid, strict=True)

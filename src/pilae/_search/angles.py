@@ -1,5 +1,6 @@
 """The choice of what images are compared by: patches, grid and bends, by leave-one-out on some images."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,10 +21,21 @@ from .search import Judged, Search, row_losses
 MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
 """Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
 
+ROUNDS = 2
+
+ENCODER_RIDGES, CONTRASTS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0), (1e-3, 1e-2, 0.1, 1.0)
+THRESHOLDS, BENDS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5), (1.0, 2.0, 4.0, 8.0)
+"""Values that candidates may have, in order: from where they are one way or the other."""
+
 SMOOTH = {"smooth": "smooth ", "average": ""}
 
 PIXELS = 28
 """Copies are moved by a pixel, or two, of images of about so many along their shorter side."""
+
+
+def ways(values: Sequence, now: Any) -> tuple[list, list]:
+    """Those below, downwards, and those above, upwards."""
+    return [v for v in reversed(values) if v < now], [v for v in values if v > now]
 
 
 @saveable
@@ -95,32 +107,46 @@ class AngleSearch(Search[AnglePlan]):
         return plan, self.finished(plan) + self.left()
 
     def walk(self) -> AnglePlan:
-        plan, side = self.spec.plan, self.side
-        plan = self._improved(plan, "encoder_ridge", [0.01, 1.0])
-        plan = self._improved(plan, "mirror", [True])
+        plan, pixel = self.spec.plan, max(1, self.side // PIXELS)
+        for _ in range(ROUNDS):  # one choice changes what the others are worth
+            plan = self._round(plan)
         [patch, *_] = plan.patch
-        plan = self._improved(plan, "patch", [(p,) for p in (patch - 1, patch + 2) if 2 <= p <= side])
-        plan = self._improved(plan, "pool", [g for g in (plan.pool - 1, plan.pool + 1) if 1 <= g <= side])
-        plan = self._improved(plan, "pooling", ["average"])
-        plan = self._improved(plan, "threshold", [0.5, 1.5])
-        plan = self._improved(plan, "contrast", [0.01])
-        plan = self._improved(plan, "inner", [1.0, 4.0])
-        plan = self._improved(plan, "outer", [2.0])
-        [patch, *_] = plan.patch
-        several = (max(2, patch - 2), patch, patch + 2)
-        if len(plan.patch) == 1 and several[-1] <= side and several[0] < patch:
-            plan = self._improved(plan, "patch", [several])
-        pixel = max(1, side // PIXELS)
-        plan = self._improved(plan, "shift", [pixel, 2 * pixel])
+        if len(plan.patch) == 1:
+            sizes = [(max(2, patch - step), patch, patch + step) for step in (2, 3)]
+            plan = self._improved(plan, "patch", *([s] for s in sizes if s[0] < patch and s[-1] <= self.side))
+        if self.space.is_cuda and len(plan.patch) > 1:  # where candidates cost next to nothing
+            plan = self._round(plan)
+        plan = self._improved(plan, "shift", [pixel], [2 * pixel])
         self.loss(plan)
         return plan
 
-    def _improved(self, plan: AnglePlan, name: str, values: list) -> AnglePlan:
-        """The best of the values, if it is worth the change."""
+    def _round(self, plan: AnglePlan) -> AnglePlan:
+        """Every choice once."""
+        plan = self._improved(plan, "encoder_ridge", *ways(ENCODER_RIDGES, plan.encoder_ridge))
+        plan = self._improved(plan, "mirror", [not plan.mirror])
+        if len(plan.patch) == 1:
+            [patch] = plan.patch
+            sides = [p for p in range(max(2, patch - 2), patch + 5) if p <= self.side]
+            smaller, larger = ([(p,) for p in way] for way in ways(sides, patch))
+            plan = self._improved(plan, "patch", smaller, larger[1::2])
+        plan = self._improved(plan, "pool", *ways(range(1, min(self.side, plan.pool + 3) + 1), plan.pool))
+        plan = self._improved(plan, "pooling", [pooling for pooling in SMOOTH if pooling != plan.pooling])
+        plan = self._improved(plan, "threshold", *ways(THRESHOLDS, plan.threshold))
+        if plan.contrast is not None:
+            plan = self._improved(plan, "contrast", *ways(CONTRASTS, plan.contrast))
+        plan = self._improved(plan, "inner", *ways(BENDS, plan.inner))
+        return self._improved(plan, "outer", *ways(BENDS, plan.outer))
+
+    def _improved(self, plan: AnglePlan, name: str, *further: Sequence) -> AnglePlan:
+        """The better of the ways, if it is worth the change, and on along it as long as it is."""
         if name not in self.spec.free:
             return plan
-        best = min((plan._replace(**{name: value}) for value in values), key=self.loss, default=plan)
-        return best if self.loss(best) < (1 - WORTH) * self.loss(plan) else plan
+        begun = [[plan._replace(**{name: value}) for value in way] for way in further if way]
+        for other in min(begun, key=lambda way: self.loss(way[0]), default=[]):
+            if self.loss(other) >= (1 - WORTH) * self.loss(plan):
+                break
+            plan = other
+        return plan
 
     def judge(self, plan: AnglePlan, near: float | None) -> Judged | None:
         scale = np.ones(self.Z.shape[1])
