@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from helpers import close
 from pilae._arrays import to_numpy
@@ -129,3 +130,15 @@ def test_the_inverse_of_a_factor_takes_its_place(monkeypatch):
         expected = [C[k : k + size, k : k + size] for k in range(0, 27, size)]
         close(inverse_blocks(L, size), np.stack(expected), condition=float(np.linalg.cond(A)))
         close(L.T @ L, C, condition=float(np.linalg.cond(A)))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_where_rounding_leaves_no_factor_the_next_larger_ridge_is_taken(library):
+    """K is not positive definite by more than the ridge."""
+    F, Z = problem()
+    K = F @ F.T
+    K -= 0.05 * np.mean(np.diag(K - K.mean(axis=0))) * np.eye(len(K))
+    if library == "torch":
+        K = torch.asarray(K)
+    found = solve_dual(K, Z, [1e-3], np.ones(Z.shape[1]))
+    assert found.ridge == pytest.approx(0.1)

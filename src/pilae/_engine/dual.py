@@ -49,11 +49,11 @@ SOLVED, INVERTED_AT_ONCE = 2048, 8192
 LEAST_LEFT = 1e-12
 """Added to the small systems of rows that leave, relative to their trace."""
 
-LARGER, LEAST_RIDGE = 100.0, 1e-3
-"""Where rounding leaves no factor at any of the ridges, one of so many times the largest is tried, or this one."""
+LARGER, LEAST_RIDGE = (10.0, 100.0), 1e-3
+"""Where rounding leaves no factor at any of the ridges, so many times the largest are tried, or this one."""
 
 HELD_TWICE = 20_000
-"""Up to so many rows K is kept beside its last factor."""
+"""Up to so many rows NumPy keeps K beside its last factor."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,18 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
     targets = space.asarray(np.repeat(np.asarray(Z, np.float64), copies, axis=0))
     middle = xp.mean(targets, axis=0)
     best: Dual | None = None
-    last = LARGER * max(*ridges, LEAST_RIDGE)
-    for ridge in [*sorted(ridges), last]:
-        if ridge == last and best is not None:
+    largest = max(*ridges, LEAST_RIDGE)
+    last = max(ridges) if isinstance(K, np.ndarray) and n > HELD_TWICE else largest * LARGER[-1]
+    added = 0.0
+    for ridge in [*sorted(ridges), *(times * largest for times in LARGER)]:
+        if (ridge > max(ridges) and best is not None) or ridge > last:
             break
-        final = ridge == (max(ridges) if n > HELD_TWICE else last)  # K is not needed any more
-        L = cholesky(plus_diagonal(K, ridge * own, overwrite=final))
+        if isinstance(K, np.ndarray):  # whose factor takes its place
+            L = cholesky(plus_diagonal(K, ridge * own, overwrite=ridge == last))
+        else:
+            K, added = plus_diagonal(K, (ridge - added) * own, overwrite=True), ridge
+            L = cholesky(K)
         if L is None:  # rounding: larger ridges come
-            if final:
-                break
             continue
         a = solve_triangular(L, solve_triangular(L, targets - middle), transposed=True)
         left = to_numpy(inverse_blocks(L, copies)) - 1.0 / (own * n * (ridge + n))  # c is own
