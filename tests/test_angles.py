@@ -335,6 +335,22 @@ def test_images_compared_with_themselves_are_compared_once(mirror, monkeypatch):
         close(K, kernel(cells, cells._replace(), NUMPY), **COMPARED)
 
 
+@pytest.mark.parametrize("mirror", [False, True])
+def test_tiles_of_one_size_give_the_same(mirror, monkeypatch):
+    some = images(n=61, channels=1)
+    kernel = kernel_of(some, mirror)
+    cells, few = kernel.cells(some, NUMPY), kernel.cells(some[:20], NUMPY)
+    expected = kernel(cells, cells, NUMPY), kernel(few, cells, NUMPY)
+    shapes, plain = set(), angles.inner_products
+    monkeypatch.setattr(angles, "_tile", lambda space: 16)
+    monkeypatch.setattr(angles, "inner_products", lambda a, b: shapes.add((len(a), len(b))) or plain(a, b))
+    monkeypatch.setattr(angles, "in_parts", lambda f, n, work: f(slice(0, n)))
+    close(kernel(cells, cells, NUMPY), expected[0], **COMPARED)
+    assert shapes == {(16, 16)}
+    close(kernel(few, cells, NUMPY), expected[1], **COMPARED)
+    assert shapes == {(16, 16), (4, 16)}
+
+
 def test_images_are_compared_once_by_several_threads(monkeypatch):
     some = images(n=61, channels=1)
     kernel = kernel_of(some)

@@ -29,8 +29,8 @@ from .patches import Shape
 NUMBERS_AT_ONCE = 2**26
 """Numbers of unit vectors looked at at once on a CPU; a multiple of it on a GPU."""
 
-CACHED, COMPARED_AT_ONCE = 2**20, 2**28
-"""Numbers of s made at once on a CPU, where they stay in a cache, and on a GPU."""
+CACHED, TILE = 2**20, 4096
+"""Numbers of s made at once on a CPU, where they stay in a cache; rows and columns on a GPU."""
 
 MOST_BENT = 1e3
 """Beyond it nothing is like anything else."""
@@ -134,9 +134,13 @@ class AngleKernel:
 
         def add(part: slice) -> None:
             for rows in _parts(part, m, space):
-                columns = slice(0, rows.stop if alike else m)
-                for B in partners:
-                    K[rows, columns] += self._bent(inner_products(A[rows, :], B[columns, :]))
+                # of few new images the products are the same for all columns anyway
+                left = _whole(A, rows) if alike else A[rows, :]
+                for columns in _across(rows.stop if alike else m, space):
+                    for B in partners:
+                        found = inner_products(left, _whole(B, columns))
+                        found = found[: rows.stop - rows.start, : columns.stop - columns.start]
+                        K[rows, columns] += self._bent(found)
 
         if isinstance(K, np.ndarray):
             in_parts(add, n, 2.0 * n * m * int(A.shape[1]))
@@ -156,10 +160,35 @@ class AngleKernel:
                 raise ValueError("filters without their mirror images")
 
 
+def _tile(space: Space) -> int | None:
+    """Rows and columns of s that are made at once, where these must be the same everywhere.
+
+    The products of a GPU round towards zero, each of its kernels in another way, and which one is taken depends on the
+    shape. A matrix that is a little too small in one of its blocks is not positive definite.
+    """
+    return TILE if space.is_cuda else None
+
+
 def _parts(rows: slice, m: int, space: Space) -> list[slice]:
-    """Rows of s of which so many numbers are made at once."""
-    step = max(1, (COMPARED_AT_ONCE if space.is_cuda else CACHED) // max(1, m))
+    """Rows of s that are made at once."""
+    step = _tile(space) or max(1, CACHED // max(1, m))
     return [slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step)]
+
+
+def _across(m: int, space: Space) -> list[slice]:
+    """Columns of s that are made at once."""
+    step = _tile(space) or m
+    return [slice(start, min(start + step, m)) for start in range(0, m, step)]
+
+
+def _whole(A: Array, rows: slice) -> Array:
+    """These rows; of a last tile, with zeros below that make it as large as the others."""
+    space, count = space_of(A), rows.stop - rows.start
+    missing = (_tile(space) or count) - count
+    if not missing:
+        return A[rows, :]
+    zeros = space.xp.zeros((missing, int(A.shape[1])), dtype=A.dtype, device=space.device)
+    return space.xp.concat([A[rows, :], zeros])
 
 
 def mirror_places(branch: Branch) -> tuple[np.ndarray, np.ndarray]:
