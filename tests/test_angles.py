@@ -359,3 +359,9 @@ def test_images_are_compared_once_by_several_threads(monkeypatch):
     monkeypatch.setattr(angles, "in_parts", lambda f, n, work: [f(slice(k, min(k + 9, n))) for k in range(0, n, 9)])
     monkeypatch.setattr(angles, "CACHED", 5 * 61)
     close(kernel(cells, cells, NUMPY), one, **COMPARED)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(8000, 8000), (8001, 4000), (16_000, 8000), (60_000, 8000), (10**6, 4000)])
+def test_anchors_of_many_images_are_those_there_is_time_for(n, expected):
+    """At most half of the images: anchors are not scored."""
+    assert PILAEImageClassifier()._anchors(n, NUMPY) == expected

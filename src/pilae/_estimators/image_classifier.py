@@ -38,11 +38,15 @@ MOST_FILTERS = {False: 384, True: 4096}
 ALIGNED = 32
 """On a GPU products of vectors whose length is no multiple of 64 take three times as long; both signs count."""
 
-MOST_PRODUCTS, LEAST_FILTERS = 1e13, 96
+MOST_PRODUCTS, LEAST_FILTERS = 1.5e13, 96
 """Products that all images may take on a processor (about five minutes of two cores), and so many filters anyway."""
 
-ANCHORS = {False: 4000, True: 20_000}
-"""Images that others are compared with where there is no room, or no time, for all."""
+SOLVED, SOLVED_SHARE = 1.7, 0.6
+"""Products for an image and any two anchors, and the most that these may take of all. Twice as many anchors are worth
+more than twice as many filters."""
+
+ANCHORS = {False: (4000, 8000), True: (20_000, 20_000)}
+"""Images that others are compared with where there is no room, or no time, for all: at least and at most."""
 
 MOST_ALL = 8000
 """Images up to which all are compared with one another on a processor."""
@@ -72,7 +76,8 @@ def _room(plan: AnglePlan, shape: Shape, n: int, held: int, space: Space) -> int
         seen = sum(max(1, height - p + 1) * max(1, width - p + 1) * p * p * channels for p in plan.patch)
         compared = 2 * plan.pool**2 * len(plan.patch) * held
         products = n * (seen + compared) * (2 if plan.mirror else 1)
-        room = min(room, max(LEAST_FILTERS, int(MOST_PRODUCTS // products)))
+        left = MOST_PRODUCTS - (SOLVED * n * held**2 if held < n else 0.0)
+        room = min(room, max(LEAST_FILTERS, int(left // products)))
     return int(max(8, room // ALIGNED * ALIGNED if space.is_cuda else room))
 
 
@@ -112,7 +117,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         is room for five times the images: 1,600 images on a processor, 8,000 on a GPU.
     anchors : "auto" or int, default="auto"
         Images to compare with. "auto": all, if memory allows it (a matrix of images x images; 8,000 images on a
-        processor), else 20,000 on a GPU and 4,000 elsewhere.
+        processor), else 20,000 on a GPU and 8,000 elsewhere: at most half of the images, and fewer, down to 4,000, of
+        more than 80,000.
     ridge : "auto" or float, default="auto"
         Of the output layer. "auto" has the lowest squared leave-one-out error.
     image_shape : tuple of int, optional
@@ -275,7 +281,11 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     def _anchors(self, n: int, space: Space) -> int:
         """How many of them."""
         asked = parameters.unless_auto(self.anchors, int)
-        return (n if _all_fit(n, space) else ANCHORS[space.is_cuda]) if asked is None else asked
+        if asked is not None or _all_fit(n, space):
+            return n if asked is None else asked
+        least, most = ANCHORS[space.is_cuda]
+        in_time = math.isqrt(int(SOLVED_SHARE * MOST_PRODUCTS / (SOLVED * n)))
+        return min(max(least, in_time), most, n // 2)  # those are scored that are no anchors
 
     def _checked_shift(self, shift: int, shape: Shape, n: int, space: Space) -> int:
         copies = len(moves(shape, shift))
