@@ -1,6 +1,7 @@
 """Images compared by angles: by the formula, with their mirror images as rows, and without each image."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -9,11 +10,12 @@ from helpers import close
 from pilae import PILAEImageClassifier
 from pilae._arrays import NUMPY, space_of, to_numpy
 from pilae._engine.dual import solve_dual
+from pilae._estimators import image_room
 from pilae._network import angles
 from pilae._network.angles import AngleKernel
 from pilae._network.compared import moves, with_copies
 from pilae._network.patches import Shape
-from pilae._search.angles import AnglePlan, build_kernel
+from pilae._search.angles import AnglePlan, build_kernel, step_of
 from test_conv import images
 
 DIGITS, ORDER = load_digits(), np.random.default_rng(0).permutation(1797)
@@ -186,7 +188,7 @@ def test_what_was_compared_in_fit_is_not_made_again_to_predict(monkeypatch):
 
 
 def test_there_are_as_many_filters_as_room_and_time_allow(monkeypatch):
-    module = "pilae._estimators.image_classifier"
+    module = "pilae._estimators.image_room"
     model = PILAEImageClassifier(**FIXED | {"filters": "auto"})
     monkeypatch.setattr(f"{module}.MOST_FILTERS", {False: 20, True: 20})
     assert model.fit(X, Y).filters_ == 20
@@ -198,9 +200,10 @@ def test_there_are_as_many_filters_as_room_and_time_allow(monkeypatch):
     assert model.fit(X, Y).filters_ == 10
 
 
-def test_copies_that_there_is_no_room_for_are_refused():
+def test_copies_that_there_is_no_room_for_are_refused(monkeypatch):
+    monkeypatch.setattr(image_room, "MOST_ALL", 1000)
     with pytest.raises(ValueError, match="shift=1 makes 5 rows of each of the 300 images"):
-        PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False, anchors=100).fit(X, Y)
+        PILAEImageClassifier(**GIVEN | {"shift": 1}, mirror=False).fit(X, Y)
 
 
 def centred(K):
@@ -365,3 +368,65 @@ def test_images_are_compared_once_by_several_threads(monkeypatch):
 def test_anchors_of_many_images_are_those_there_is_time_for(n, expected):
     """At most half of the images: anchors are not scored."""
     assert PILAEImageClassifier()._anchors(n, NUMPY) == expected
+
+
+@pytest.mark.parametrize("anchors", [40, 150, 299])
+def test_the_order_of_images_does_not_matter_where_some_are_compared_with(anchors):
+    """In another order of the anchors their features are other coordinates."""
+    order = np.random.default_rng(0).permutation(len(X))
+    one = PILAEImageClassifier(**FIXED, anchors=anchors, dtype="float64").fit(X, Y)
+    other = PILAEImageClassifier(**FIXED, anchors=anchors, dtype="float64").fit(X[order], Y[order])
+    assert one.ridge_ == other.ridge_
+    condition = {"condition": 1e5 / one.ridge_, "terms": len(X)}  # of K and its jitter, and of the output layer
+    close(one.decision_function(IMAGES[300:400]), other.decision_function(IMAGES[300:400]), **condition)
+
+
+def test_without_time_the_structure_is_that_of_the_rules():
+    with pilae.time_budget(0):
+        model = PILAEImageClassifier(filters=8).fit(X, Y)
+    assert (model.encoder_ridge_, model.mirror_, model.pool_, model.threshold_) == (0.1, False, 2, 1.0)
+    assert sum(row["loss"] is not None for row in model.search_) == 1
+
+
+def test_a_grid_has_no_more_cells_than_patches_have_places():
+    model = PILAEImageClassifier(**FIXED | {"pool": 8}).fit(X, Y)
+    assert model.pool_ == 6  # patches of 3 pixels in 8
+
+
+def test_large_images_are_seen_in_steps_that_mirroring_keeps():
+    assert [step_of(Shape(side, side, 1), 8, False) for side in (28, 95, 96, 224)] == [1, 1, 2, 4]
+    assert [step_of(Shape(100, side, 1), 8, True) for side in (100, 101, 102)] == [2, 1, 2]
+    large = np.random.default_rng(0).random((12, 1, 100)).astype("float32")
+    large = np.repeat(large, 100, axis=1)
+    kernel = build_kernel(AnglePlan((8,), 2, 0.1, 0.1, 0.5, True, pooling="smooth"), large[..., None], 8, 0)
+    one, other = (kernel.cells(images[..., None], NUMPY) for images in (large, large[:, :, ::-1]))
+    assert kernel.branches[0].layers[0].stride == 2
+    np.testing.assert_allclose(kernel(one, one, NUMPY), kernel(other, one, NUMPY), atol=1e-4)
+
+
+def test_images_are_refitted_as_they_were_judged(monkeypatch):
+    """A few more than can all be compared with one another still are, where the structure was judged so."""
+    monkeypatch.setattr(image_room, "MOST_ALL", 250)
+    model = PILAEImageClassifier(**FIXED).fit(X[:240], Y[:240])
+    assert len(model._fit_again(X[:280], Y[:280]).anchors_) == 280
+    assert len(PILAEImageClassifier(**FIXED).fit(X[:280], Y[:280]).anchors_) == 140
+
+
+@pytest.mark.parametrize(
+    ("parameters", "y", "words"),
+    [
+        ({"threshold": 100.0}, Y, "No filter answers anywhere in these images"),
+        ({}, np.eye(2, dtype=int)[Y % 2], "PILAEImageClassifier names one class for each image"),
+        ({"shift": 1, "anchors": 50}, Y, "anchors=50 are some of them"),
+    ],
+)
+def test_what_cannot_be_said_of_images(parameters, y, words):
+    with pytest.raises(ValueError, match=words):
+        PILAEImageClassifier(**FIXED | parameters).fit(X, y)
+
+
+def test_a_report_on_images_in_a_table():
+    model = PILAEImageClassifier(**FIXED).fit(X, Y)
+    rows = pd.DataFrame(IMAGES[300:500].reshape(200, -1))
+    found = [model.report(some, TARGET[300:500]).figures for some in (rows, IMAGES[300:500])]
+    assert found[0] == found[1]

@@ -296,10 +296,12 @@ def test_errors_are_one_sentence(arguments, sentence, folder, model, tmp_path, m
 
 
 def test_a_table_needs_a_target(tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run("fit", tmp_path / "t.csv")
-    assert stop.value.code == 2
-    assert "--target is missing" in capsys.readouterr().err
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    for name, said in (("t.csv", "--target is missing"), ("t", "there is no file or folder")):
+        with pytest.raises(SystemExit) as stop:
+            run("fit", tmp_path / name)
+        assert stop.value.code == 2
+        assert said in capsys.readouterr().err
 
 
 def test_held_out_images_are_some_of_each_class_by_their_names(folder, tmp_path):

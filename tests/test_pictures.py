@@ -208,7 +208,9 @@ def test_images_that_take_too_much_memory_are_refused(tmp_path, monkeypatch):
 
 def test_many_damaged_files_are_counted(tmp_path):
     path = folder_of(tmp_path, a={"1.png": COLOUR} | {f"x{k:02}.png": b"x" for k in range(9)}, b={"1.png": COLOUR})
-    with pytest.raises(ValueError, match=r"9 of 11 images cannot be read, .* and 4 more: mend them, or .*skip=9"):
+    with pytest.raises(
+        ValueError, match=r"9 of 11 images cannot be read, .* and 4 more, and of the others .*: mend them, or .*skip=9"
+    ):
         datasets.load_images(path, skip=8)
 
 

@@ -24,6 +24,7 @@ from . import parameters
 from .fitted import LeftOut, attribute
 from .image_input import TakesImages, sample_of
 from .image_model import FittedImageModel
+from .image_room import all_fit, anchors_among, filters_for
 
 SEARCH_IMAGES = {False: 2000, True: 8000}
 SEARCH_FILTERS = {False: 128, True: 512}
@@ -32,53 +33,14 @@ SEARCH_FILTERS = {False: 128, True: 512}
 SEARCH_BYTES, LEAST_SEARCHED = 2**29, 300
 """What these images may take as floats, and so many of them whatever they take."""
 
-MOST_FILTERS = {False: 384, True: 4096}
-"""Of each patch size, where their number is not given."""
-
-ALIGNED = 32
-"""On a GPU products of vectors whose length is no multiple of 64 take three times as long; both signs count."""
-
-MOST_PRODUCTS, LEAST_FILTERS = 1.5e13, 96
-"""Products that all images may take on a processor (about five minutes of two cores), and so many filters anyway."""
-
-SOLVED, SOLVED_SHARE = 1.7, 0.6
-"""Products for an image and any two anchors, and the most that these may take of all. Twice as many anchors are worth
-more than twice as many filters."""
-
-ANCHORS = {False: (4000, 8000), True: (20_000, 20_000)}
-"""Images that others are compared with where there is no room, or no time, for all: at least and at most."""
-
-MOST_ALL = 8000
-"""Images up to which all are compared with one another on a processor."""
-
-CELLS_BYTES = 2**31
-"""Most that unit vectors of all images may take on a processor, and sixteen times that on a GPU."""
-
 COPIES = {False: 8000, True: 40_000}
 """Images and their moved copies, so many at most, where it is left to the search whether there are any."""
 
+A_FEW_MORE = 1.25
+"""A structure that was judged on images all compared with one another stays of that kind for so many times as many."""
+
 MOST_MOVES = 5
 """An image and its copies."""
-
-
-def _all_fit(n: int, space: Space) -> bool:
-    """Whether so many images can all be compared with one another."""
-    # K, its copy with the ridge and their factor, in float64, at the same time
-    return space.holds(6 * n * n) if space.is_cuda else n <= MOST_ALL
-
-
-def _room(plan: AnglePlan, shape: Shape, n: int, held: int, space: Space) -> int:
-    """Filters of each patch size, by the memory of `held` images and, on a processor, by the time of all `n`."""
-    each = 4 * plan.pool**2 * len(plan.patch) * held * (1 if space.is_cuda else 2)  # both signs, in halves
-    room = min(MOST_FILTERS[space.is_cuda], space.budget(CELLS_BYTES) // each)
-    if not space.is_cuda:
-        height, width, channels = shape
-        seen = sum(max(1, height - p + 1) * max(1, width - p + 1) * p * p * channels for p in plan.patch)
-        compared = 2 * plan.pool**2 * len(plan.patch) * held
-        products = n * (seen + compared) * (2 if plan.mirror else 1)
-        left = MOST_PRODUCTS - (SOLVED * n * held**2 if held < n else 0.0)
-        room = min(room, max(LEAST_FILTERS, int(left // products)))
-    return int(max(8, room // ALIGNED * ALIGNED if space.is_cuda else room))
 
 
 @saveable
@@ -97,9 +59,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         Side of the patches in pixels. A list gives several sizes side by side.
     filters : "auto" or int, default="auto"
         Filters of each patch size. "auto": as many as there is room for, at most 4,096 on a GPU, and 384
-        elsewhere: fewer, but not below 96, where very many or large images would take long.
+        elsewhere: fewer, but not below 96, where very many or large images would take long. There are never more than
+        different patches; with mirror images they come in pairs, so that their number is even.
     pool : "auto" or int, default="auto"
-        Cells of the grid along each side.
+        Cells of the grid along each side, at most as many as a patch has places.
     pooling : {"auto", "smooth", "average"}, default="auto"
         As in `ConvPILAE`: smooth cells reach into their neighbours.
     encoder_ridge : "auto" or float from 0 to infinity, default="auto"
@@ -109,8 +72,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     threshold : "auto" or float, default="auto"
         Responses, of unit variance, count from here on.
     mirror : "auto" or bool, default="auto"
-        Whether an image and its mirror image are the same: right for objects, wrong for digits. It is exactly as if
-        every image were there twice.
+        Whether an image and its mirror image are the same: right for objects, wrong for digits. Each is compared with
+        both, so that outputs are exactly the same for the two.
     shift : "auto" or int, default="auto"
         Every image is there with copies that are moved by so many pixels, up, down, left and right, which count as one
         image in leave-one-out; 0 for none. "auto" tries one and two pixels (of 28; more of larger images) where there
@@ -130,7 +93,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     ----------
     classes_ : array
     loo_score_ : float
-        Leave-one-out accuracy, on all images that others are not compared with, or all where that are all.
+        Leave-one-out accuracy, on all images that others are not compared with; on all of them where others are
+        compared with all, or where they are few.
     loo_predictions_ : (rows, predicted)
     search_ : list of dict
         Every candidate with its leave-one-out loss.
@@ -236,6 +200,11 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
                 f"{name} requires y to be passed, but the target y is None: give one class for each image."
             )
         targets, encoding = read_labels(y, n, None, name)
+        if encoding.codes is None:
+            raise ValueError(
+                f"y has several columns, and {name} names one class for each image: give one column, or fit one model "
+                "for each of them."
+            )
         Z = np.eye(encoding.n_classes)[encoding.codes]
         progress.begin(self)
         dtype = self.dtype or ("float64" if dtype_name(X) == "float64" else "float32")
@@ -252,10 +221,12 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         table = table if found is None else found.search
         progress.stage("filters")
         everything = Images(X, shape, space, dtype)
-        at = self._anchor_rows(chosen, n, space)
+        same = found is not None and found.has_all and n <= A_FEW_MORE * found.stats["rows"] and not cuda
+        at = None if same else self._anchor_rows(chosen, n, space)
         plan = plan if at is None else plan._replace(shift=0)  # found for fewer images
         held = n * len(moves(shape, plan.shift)) if at is None else len(at)
-        kernel = build_kernel(plan, images, spec.filters or _room(plan, shape, n, held, space), spec.seed)
+        kernel = build_kernel(plan, images, spec.filters or filters_for(plan, shape, n, held, space), spec.seed)
+        plan = plan._replace(pool=max(max(branch.grid) for branch in kernel.branches))  # patches may have fewer places
         progress.stage(f"comparing {n:,} images with {held:,}")
         if at is None:
             head, cells = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
@@ -281,11 +252,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     def _anchors(self, n: int, space: Space) -> int:
         """How many of them."""
         asked = parameters.unless_auto(self.anchors, int)
-        if asked is not None or _all_fit(n, space):
-            return n if asked is None else asked
-        least, most = ANCHORS[space.is_cuda]
-        in_time = math.isqrt(int(SOLVED_SHARE * MOST_PRODUCTS / (SOLVED * n)))
-        return min(max(least, in_time), most, n // 2)  # those are scored that are no anchors
+        return anchors_among(n, space) if asked is None else asked
 
     def _checked_shift(self, shift: int, shape: Shape, n: int, space: Space) -> int:
         copies = len(moves(shape, shift))
@@ -294,10 +261,15 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
                 f"shift={shift} is half of an image of {shape[0]} x {shape[1]} pixels, or more: give at most "
                 f"{(max(shape[:2]) - 1) // 2}."
             )
-        if copies > 1 and (self._anchors(n, space) < n or not _all_fit(n * copies, space)):
+        if copies > 1 and not isinstance(self.anchors, str) and self.anchors < n:
+            raise ValueError(
+                f"shift={shift} is for images that are all compared with one another, and anchors={self.anchors} are "
+                "some of them: leave one of the two 'auto'."
+            )
+        if copies > 1 and not all_fit(n * copies, space):
             raise ValueError(
                 f"shift={shift} makes {copies} rows of each of the {n:,} images, and these are too many to compare all "
-                "with one another: leave shift='auto', or give fewer images and no anchors."
+                "with one another: leave shift='auto', or give fewer images."
             )
         return shift
 

@@ -44,6 +44,11 @@ class FittedImageModel(FittedToImages):
         return self.plan.patch[0] if len(self.plan.patch) == 1 else list(self.plan.patch)
 
     @property
+    def has_all(self) -> bool:
+        """Whether others are compared with every image that it was fitted on."""
+        return len(self.anchors) == self.stats["rows"]
+
+    @property
     def filters(self) -> int:
         return self.kernel.branches[0].layers[0].width // 2
 

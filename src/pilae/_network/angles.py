@@ -9,8 +9,9 @@ a function of the angles at every cell, then of the angle between the whole. Bot
 features, so that k can stand for K of an output layer.
 
 Where an image and its mirror image are to be the same, s has a second sum, with the cells of the mirrored x'. Filters
-come in mirrored pairs then, so that mirroring an image only changes the places of its responses, and a fit is exactly
-the one on all images and their mirror images, of which leave-one-out leaves out both.
+come in mirrored pairs then, so that mirroring an image only changes the places of its responses, and outputs are
+exactly the same for both. With s itself for k a fit would be the one on all images and their mirror images; k bends the
+sum of the two.
 """
 
 from __future__ import annotations

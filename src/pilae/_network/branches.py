@@ -79,8 +79,10 @@ class Branch:
                 for c, d in cells_of(columns, self.grid[1])
             ]
             F = xp.stack(cells, axis=1)
-        F = layer.unclipped(F) if by_pairs else F
-        F *= xp.astype(F > TINY, F.dtype)
+        tiny = TINY
+        if by_pairs:  # what is added back was rounded relative to itself
+            F, tiny = layer.unclipped(F), TINY * max(1.0, float(np.max(np.abs(layer.bias))))
+        F *= xp.astype(tiny < F, F.dtype)
         F = xp.sqrt(F) if self.power == 0.5 else F**self.power
         return xp.reshape(F, (int(F.shape[0]), -1))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, Space, cholesky, diagonal, namespace, plus_diagonal, solve_triangular, space_of, take_rows
+from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, space_of, take_rows
 from .._data.rows import Rows
 from .._data.targets import Encoding
 from .._engine.dual import solve_dual
@@ -17,10 +17,6 @@ from .solving import fit_output
 
 JITTER = 1e-5
 """Added to the unit diagonal of what the anchors have in common, before it is factorised."""
-
-NOTHING_NEW = 1e-4
-"""An anchor of which no more than this share is not in those before it has no feature of its own: that would be
-rounding, brought to the size of the others."""
 
 KEPT_BYTES = 2**28
 """What is compared of images stays in memory for predictions up to so many bytes, sixteen times that on a GPU."""
@@ -72,7 +68,7 @@ def compare_with_all(
     """One factor of K, images x images, or their copies x copies. The output layer, and what is compared with if that
     can be kept: otherwise it makes room for the factor."""
     scale, copies, space = np.ones(Z.shape[1]), len(moves(images.image, shift)), images.space
-    there = kernel.cells(copied(images, shift), space, block_rows)
+    there = _answered(kernel.cells(copied(images, shift), space, block_rows))
     K = kernel(there, there, space)
     cells = there if are_few(there, kernel, space) else None
     del there
@@ -83,34 +79,46 @@ def compare_with_all(
 
 def in_common(kernel: AngleKernel, images: Array | Images, space: Space, block_rows: int | str) -> Array:
     """K of all images."""
-    cells = kernel.cells(images, space, block_rows)
+    cells = _answered(kernel.cells(images, space, block_rows))
     return kernel(cells, cells, space)
+
+
+def _answered(cells: Cells) -> Cells:
+    """These cells, unless there is nothing in them."""
+    if not any(bool(namespace(unit).any(unit != 0)) for unit in cells.units):
+        raise ValueError(
+            "No filter answers anywhere in these images, they are too flat or the threshold is beyond all responses: "
+            "give a smaller threshold, or leave it 'auto'."
+        )
+    return cells
 
 
 def compare_with_some(
     kernel: AngleKernel, images: Images, encoding: Encoding, at: np.ndarray, ridge: float | str, block_rows: int | str
 ) -> tuple[LinearHead, Cells]:
     """What each image has in common with those in the rows `at`, as features that are independent there: with
-    K = L L' of these k L'^-1, on which an output layer is solved like any other. They are not scored themselves."""
+    K = L L' of these k L'^-1, on which an output layer is solved like any other, but that one scale is that of all of
+    them: in another order of the same images they are other coordinates of the same space. They are not scored
+    themselves."""
     space, n = images.space, images.shape[0]
-    there = kernel.cells(Images(take_rows(images.X, at), images.image, space, images.dtype_name), space, block_rows)
+    anchors = Images(take_rows(images.X, at), images.image, space, images.dtype_name)
+    there = _answered(kernel.cells(anchors, space, block_rows))
     xp = space.xp
     K = kernel(there, there, space)
     L = cholesky(plus_diagonal(xp.astype(K, xp.float64), JITTER))
     if L is None:
         raise ValueError("The images to compare with are too much alike: give fewer of them as anchors.")
-    new = xp.astype(diagonal(L) ** 2 > NOTHING_NEW, there.own.dtype)
     F = xp.empty((n, len(at)), dtype=there.own.dtype, device=space.device)
     step = max(1, space.budget(BLOCK_NUMBERS) // max(kernel.numbers, len(at)))
     for part in (slice(start, min(start + step, n)) for start in range(0, n, step)):
         k = kernel(kernel.cells(images[part, ...], space, block_rows), there, space)
-        F[part, :] = independent(L, k) * new
+        F[part, :] = independent(L, k)
     rows = Rows(F, space, **encoding._asdict(), dtype=images.dtype_name)
     neurons = np.zeros(n, bool)
     neurons[at] = True
     head_input = HeadInput(rows, rows, FeatureCache(Network(space, rows.dtype)), rows.d)
     scale = np.ones(encoding.n_classes)
-    head = fit_output(head_input, None, neurons, OutputSpec(ridge, scale))
+    head = fit_output(head_input, None, neurons, OutputSpec(ridge, scale, one_scale=True))
     output = head.output
     output.coef = solve_triangular(L, xp.astype(output.coef, xp.float64), transposed=True)
     output.intercept = xp.astype(output.intercept, xp.float64)

@@ -21,7 +21,7 @@ from .head import LinearHead
 from .layer import squares_left
 from .network import FeatureCache
 from .neurons import HiddenLayer
-from .output import Output, add_features, features_of, ridge_factors, solution
+from .output import Output, add_features, features_of, one_scale, ridge_factors, solution
 
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
@@ -63,6 +63,8 @@ class OutputSpec(NamedTuple):
     """The columns of the network's input: with them eq (3) is evaluated too."""
     strict: bool = False
     """Whether rows that shaped the features never choose, not even where no other row of their class is left."""
+    one_scale: bool = False
+    """Whether one scale is that of all features: of coordinates of a space whose axes say nothing."""
 
 
 class OutputFit:
@@ -72,7 +74,8 @@ class OutputFit:
         self, head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec
     ) -> None:
         self.input, self.hidden, self.spec = head_input, hidden, spec
-        self.smallest = SMALLEST_RIDGE[head_input.rows.dtype]
+        # the first axes hold most of what varies, so small ridges matter
+        self.smallest = SMALLEST_RIDGE["float64" if spec.one_scale else head_input.rows.dtype]
         self.moments: Moments = self._summed()
         self._turn()
         self.chooser = chooser_of(self.input.scored, neurons, strict=spec.strict)
@@ -85,7 +88,8 @@ class OutputFit:
         """All that is needed of the rows."""
         rows, ridge = self.input.rows, self.spec.ridge
         lowest = self.smallest if isinstance(ridge, str) else ridge
-        return self._sums(partial(Moments, rows.space, product=product_under(lowest, rows.space, rows.dtype)))
+        product = "float64" if self.spec.one_scale else product_under(lowest, rows.space, rows.dtype)
+        return self._sums(partial(Moments, rows.space, product=product))
 
     def _sums(self, make: Callable[[], Moments]) -> Moments:
         width = self.input.columns if self.hidden is None else self.hidden.columns
@@ -123,7 +127,8 @@ class OutputFit:
         return LinearHead(self.hidden, output)
 
     def _factors(self, *, nested: bool) -> tuple[Scaling, RidgeFactors]:
-        return ridge_factors(self.moments, self.hidden, nested=nested)
+        held = one_scale(self.moments) if self.spec.one_scale else None
+        return ridge_factors(self.moments, self.hidden, nested=nested, held=held)
 
     def _solution(self, factors: RidgeFactors, ridge: float, scaling: Scaling) -> tuple[Array, Array]:
         return solution(factors, ridge, scaling, self.moments, self.input.rows.dtype)

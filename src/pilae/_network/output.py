@@ -194,6 +194,12 @@ def standardised(
     return scaling, G, moments.cross(centred=True) * scaling.inverse[:, None]
 
 
+def one_scale(moments: Moments) -> Array:
+    """For each feature 1 / the root of their mean variance."""
+    xp, variance = moments.space.xp, moments.variance_a()
+    return xp.zeros_like(variance) + reciprocal(xp.sqrt(xp.mean(variance)))
+
+
 def _bounded(moments: Moments, held: Array) -> Array:
     """Scales that are held, but for features that have grown out of all proportion: something absurd that fades would
     for long be all that a Gram matrix under the old scales knows of."""

@@ -73,7 +73,7 @@ class Reader:
         """All images of a folder in one size, and gray if all are."""
         total = len(found.files)
         headers = self._headers(found.files)
-        self.check(total)
+        self.check(total, ", and of the others only the beginnings have been read")
         there = [header for header in headers if header is not None]
         width, height = self._common_size(there) if size is None else size
         gray = all(header.gray for header in there)
@@ -144,12 +144,12 @@ class Reader:
         )
         return common
 
-    def check(self, total: int) -> None:
+    def check(self, total: int, beyond: str = "") -> None:
         """An error where too many of so many files, or all, cannot be read."""
         if len(self.bad) <= self.skip and len(self.bad) < total:
             return
         way = f", or leave them out with {self.ways.skip.format(len(self.bad))}" if len(self.bad) < total else ""
-        raise ValueError(f"{self._unreadable(total)}: mend them{way}.")
+        raise ValueError(f"{self._unreadable(total)}{beyond if way else ''}: mend them{way}.")
 
     def left_out(self, total: int) -> list[str]:
         """What is to be said of files that were left out."""

@@ -14,7 +14,7 @@ from .._network.angles import AngleKernel
 from .._network.branches import Branch
 from .._network.compared import in_common, moves, with_copies
 from .._network.output import Output
-from .._network.patches import PatchSpec, first_of, fit_patches, shape_of
+from .._network.patches import PatchSpec, Shape, first_of, fit_patches, shape_of, stride_for
 from .images import PATCH_IMAGES, WORTH
 from .search import Judged, Search, row_losses
 
@@ -69,15 +69,23 @@ class AngleSpec:
 
 def build_kernel(plan: AnglePlan, images: Array, filters: int, seed: int) -> AngleKernel:
     """The kernel of a plan, its filters from patches of these images."""
-    spec = PatchSpec(1, plan.threshold, True, False, plan.encoder_ridge, plan.contrast, plan.mirror)
     images = first_of(images, PATCH_IMAGES)
     shape, branches = shape_of(images), []
     for patch in plan.patch:
+        step = step_of(shape, patch, plan.mirror)
+        spec = PatchSpec(step, plan.threshold, True, False, plan.encoder_ridge, plan.contrast, plan.mirror)
         layer = fit_patches(images, patch, filters, spec, seed, decoders=False)
         rows, columns = layer.positions(shape)
         grid = min(plan.pool, rows), min(plan.pool, columns)
         branches.append(Branch([layer], shape, grid, plan.pooling, 0.5, False))
     return AngleKernel(branches, plan.inner, plan.outer, plan.mirror)
+
+
+def step_of(shape: Shape, patch: int, mirror: bool) -> int:
+    """Pixels between patches: more than one in large images. With mirror images the last patch ends at the edge."""
+    most = stride_for(shape)
+    left = max(0, shape.width - patch)
+    return next(step for step in range(most, 0, -1) if not (mirror and left % step))
 
 
 class AngleSearch(Search[AnglePlan]):
@@ -108,6 +116,7 @@ class AngleSearch(Search[AnglePlan]):
 
     def walk(self) -> AnglePlan:
         plan, pixel = self.spec.plan, max(1, self.side // PIXELS)
+        self.loss(plan)  # first: when time is used up, it is what is left
         for _ in range(ROUNDS):  # one choice changes what the others are worth
             plan = self._round(plan)
         [patch, *_] = plan.patch
@@ -116,9 +125,7 @@ class AngleSearch(Search[AnglePlan]):
             plan = self._improved(plan, "patch", *([s] for s in sizes if s[0] < patch and s[-1] <= self.side))
         if self.space.is_cuda and len(plan.patch) > 1:  # where candidates cost next to nothing
             plan = self._round(plan)
-        plan = self._improved(plan, "shift", [pixel], [2 * pixel])
-        self.loss(plan)
-        return plan
+        return self._improved(plan, "shift", [pixel], [2 * pixel])
 
     def _round(self, plan: AnglePlan) -> AnglePlan:
         """Every choice once."""

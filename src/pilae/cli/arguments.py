@@ -139,6 +139,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.command == "fit" and options.target is None and not os.path.isdir(options.table):
+        if not os.path.exists(options.table):
+            parser.error(f"there is no file or folder {options.table!r}.")
         parser.error("--target is missing: which column is to be predicted? (A folder of images needs none.)")
     return options
 

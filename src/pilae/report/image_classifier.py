@@ -112,7 +112,7 @@ def _tested(
 
 def _images(model: BaseEstimator, X: Array, rows: Sequence[int]) -> np.ndarray:
     """Some images as they can be drawn."""
-    some = np.stack([to_numpy(X[int(k)]) for k in rows])
+    some = to_numpy(X.iloc[list(rows)]) if hasattr(X, "iloc") else np.stack([to_numpy(X[int(k)]) for k in rows])
     return drawable(some.reshape(-1, *model.image_shape_).astype(float))
 
 
@@ -143,7 +143,7 @@ class ImageClassifierReport(ImageReport):
     """A report on a `PILAEImageClassifier`."""
 
     row = "image"
-    candidate = (*STRUCTURE[:1], *STRUCTURE[2:], "inner", "outer", "error")
+    candidate = (*STRUCTURE[:1], *STRUCTURE[2:], "inner", "outer", "loss")
 
     def __init__(self, summary: dict[str, Any], title: str, shown: dict[str, np.ndarray]) -> None:
         super().__init__(summary, title)
@@ -258,5 +258,5 @@ class ImageClassifierReport(ImageReport):
         section = super()._search()
         if section is not None:
             section.title, section.folded = "What was searched", True
-            section.text[0] = "One choice after another, by the squared leave-one-out error on a sample of the images."
+            section.text[0] = "One choice after another, by the leave-one-out log-loss on a sample of the images."
         return section

@@ -12,7 +12,7 @@ from ..plot.filters import filters_of
 from ..save import versions
 from .figures import drawn_images
 from .page import Report
-from .parts import Picture, Section, table
+from .parts import Picture, Section, table, word
 from .summary import code_of, plain
 
 SHOWN_FILTERS = 48
@@ -135,8 +135,10 @@ class ImageReport(Report):
         untried = len(self.summary["search"]) - len(search)
         if not search:
             return None
+        *choices, result = self.candidate
         rows = [
-            [row[key] if key != "patch" else ", ".join(map(str, row[key])) for key in self.candidate] for row in search
+            [*(", ".join(map(str, row[key])) if key == "patch" else word(row[key]) for key in choices), row[result]]
+            for row in search
         ]
         text = ["One choice after another, by the squared leave-one-out error of a linear output layer on a sample."]
         if untried:
