@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge
 
 from helpers import close, from_svd
 from pilae._arrays import space_of
+from pilae._engine import linalg
 from pilae._engine.factors import RidgeFactors
 from pilae._engine.linalg import (
     DualGram,
@@ -180,3 +181,13 @@ def test_lasso_without_penalty_is_ridge_and_with_all_of_it_nothing():
     steps = 1e-12 / np.finfo(float).eps  # it ends with, in roundings
     close(W, np.linalg.solve(G + 0.1 * np.eye(8), C), condition=steps)
     assert not lasso_solve(G, C, 1.001 * np.abs(C).max(axis=0, keepdims=True), 0.0).any()
+
+
+@pytest.mark.parametrize("vectors_first", [True, False])
+def test_rank_and_directions_agree_where_solvers_see_the_cut_off_differently(vectors_first, monkeypatch):
+    G, counts = np.diag([1.0, 0.1, 0.01]), iter([2, 3])
+    monkeypatch.setattr(linalg, "_count_kept", lambda values, product: next(counts))
+    gram = PrimalGram(G)
+    found = [gram.s, gram.squares] if vectors_first else [gram.squares, gram.s]
+    assert [len(values) for values in found] == [2, 2]
+    assert gram.rank == gram.V.shape[1] == 2

@@ -112,7 +112,8 @@ class PrimalGram(_Spectrum):
 
     @functools.cached_property
     def _eigen(self) -> tuple[Array, Array]:
-        return kept_eigen(self.G, self.product)
+        known = vars(self).get("squares")  # two solvers may see a value at the cut-off on either side of it
+        return kept_eigen(self.G, self.product, None if known is None else int(known.shape[0]))
 
     @property
     def V(self) -> Array:
@@ -124,6 +125,8 @@ class PrimalGram(_Spectrum):
 
     @functools.cached_property
     def squares(self) -> Array:
+        if "_eigen" in vars(self):
+            return self.s**2
         values = namespace(self.G).linalg.eigvalsh(self.G)  # several times cheaper than vectors
         return values[self.size - _count_kept(values, self.product) :]
 
@@ -323,9 +326,9 @@ def _count_kept(values: Array, product: str) -> int:
     return _count(values > rank_cutoff(size, gram=True, product=product) ** 2 * largest) if largest > 0 else 0
 
 
-def kept_eigen(G: Array, product: str = "float64") -> tuple[Array, Array]:
-    """Eigenvectors of a Gram, and roots of its eigenvalues, above the rank cut-off, largest first."""
+def kept_eigen(G: Array, product: str = "float64", count: int | None = None) -> tuple[Array, Array]:
+    """Eigenvectors of a Gram, and roots of its eigenvalues, above the rank cut-off or so many, largest first."""
     xp, size = namespace(G), int(G.shape[0])
     values, V = xp.linalg.eigh(G)
-    keep = slice(size - _count_kept(values, product), size)
+    keep = slice(size - (_count_kept(values, product) if count is None else count), size)
     return xp.flip(V[:, keep], axis=1), xp.flip(xp.sqrt(values[keep]), axis=0)
