@@ -62,7 +62,7 @@ def test_it_says_what_the_model_says(model, report):
 
 def test_the_page_shows_the_images(report):
     page, test = report.to_html(), report.summary["test"]
-    assert len(PNG.findall(page)) == len(test["pairs"]) + len(test["hardest"]) + 2  # filters, confusion
+    assert len(PNG.findall(page)) == len(test["pairs"]) + len(test["hardest"]) + 3  # filters, confusion, what is kept
     assert "one &lt;b&gt;" in page
     assert "<b>" not in page.split("<body>")[1].replace('<div class="tile"><b>', "")
     assert "<script" not in page

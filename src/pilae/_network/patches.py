@@ -7,7 +7,7 @@ apart, and averaged over the cells of a grid; nothing of size images x positions
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -213,6 +213,14 @@ def fit_patches(images: Array, patch: int, filters: int, spec: PatchSpec, seed: 
         layer.decoder, layer.decoder_bias, layer.reconstruction_error = _decoder(some, weights, bias)
     layer.seconds = time.perf_counter() - start
     return layer
+
+
+def with_decoder(layer: PatchLayer, images: Array, seed: int) -> PatchLayer:
+    """The same layer, and what its responses say of patches of these images."""
+    raw = _some_patches(images, layer.size, DECODED, np.random.default_rng(seed))
+    P, *_ = normalised(raw, layer.contrast)
+    decoder, bias, error = _decoder(P, layer.weights, layer.bias)
+    return replace(layer, decoder=decoder, decoder_bias=bias, reconstruction_error=error)
 
 
 def _contrast(raw: Array, contrast: float | None) -> float | None:

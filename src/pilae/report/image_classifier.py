@@ -11,18 +11,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import Array, to_numpy
+from .._arrays import Array, dtype_name, space_of, to_numpy
 from .._data.labels import plain_labels
+from .._network.angles import AngleKernel
+from .._network.patches import with_decoder
 from ..plot.filters import filters_of
 from ..save import versions
 from .figures import drawn_images, figures_of_test
-from .images import SHOWN_FILTERS, ImageReport, drawable, filter_sheets
+from .images import SHOWN_FILTERS, SHOWN_IMAGES, ImageReport, beside, drawable, filter_sheets
 from .parts import LONGEST_NAME, Picture, Section, shortened, table, word
 from .summary import code_of, plain, short_names
 from .tested import tested_classes
 
 PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 """Pairs of classes that are told, images shown of each, and wrong images that are shown by themselves."""
+
+SEEN_ANCHORS = 1000
+"""Images whose patches say what filters keep."""
 
 LONGEST_FILE = 60
 """Characters of the name of a file in a table."""
@@ -57,6 +62,7 @@ def summarise_image_classifier(
             "classes": [str(label) for label in model.classes_.tolist()],
         },
         "structure": {name: getattr(model, f"{name}_") for name in STRUCTURE} | {"ridge": model.ridge_},
+        "kept": _kept(model.kernel_, model.anchors_, model.image_shape_),
         "search": model.search_,
         "filters": [filters_of(model, k)[:SHOWN_FILTERS] for k in range(len(model.kernel_.branches))],
         "code": code_of(model) if code is None else code,
@@ -70,6 +76,17 @@ def summarise_image_classifier(
         summary["test"], shown = _tested(model, X, y, files)
     summary["verdict"] = _verdict(plain(summary))
     return plain(summary), shown
+
+
+def _kept(kernel: AngleKernel, anchors: np.ndarray, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What the filters of each size keep of patches, and what all of them keep of some images."""
+    weights = kernel.branches[0].layers[0].weights
+    images = space_of(weights).asarray(anchors[:SEEN_ANCHORS].reshape(-1, *shape), dtype_name(weights))
+    layers = [with_decoder(branch.layers[0], images, 0) for branch in kernel.branches]
+    few = images[:SHOWN_IMAGES, ...]
+    rebuilt = np.mean([to_numpy(layer.rebuild(few)) for layer in layers], axis=0, dtype=float)
+    errors = [[f"{layer.size[0]} x {layer.size[1]}", layer.width, layer.reconstruction_error] for layer in layers]
+    return {"layers": errors} | beside(to_numpy(few).astype(float), rebuilt)
 
 
 def _pixel_range(anchors: np.ndarray) -> list[float]:
@@ -152,6 +169,7 @@ class ImageClassifierReport(ImageReport):
     @cached_property
     def figures(self) -> dict[str, str]:
         drawn, ends = figures_of_test(self.summary) | filter_sheets(self.summary["filters"]), self.summary["pixels"]
+        drawn["reconstruction"] = drawn_images([self.summary["kept"][name] for name in ("originals", "rebuilt")], ends)
         for name, images in self._shown.items():
             blank = np.full((EXAMPLES - len(images), *images.shape[1:]), np.nan)  # so that all are drawn in one size
             line = images if name.startswith("hardest") else np.concatenate([images, blank])
@@ -252,6 +270,11 @@ class ImageClassifierReport(ImageReport):
         for k, patch in enumerate(patches):
             caption = f"Filters of {patch} x {patch}, which patches of the image are multiplied by."
             section.figures.append(Picture(self.figures[f"filters{k}"], caption))
+        kept = self.summary["kept"]
+        caption = "What responses say of the patches that they are made from: squared error relative to the variance."
+        section.tables.append(table(caption, ["patch", "responses", "reconstruction error"], kept["layers"]))
+        caption = f"Images above what all responses keep of them (relative squared error {word(kept['error'])})."
+        section.figures.append(Picture(self.figures["reconstruction"], caption))
         return section
 
     def _search(self) -> Section | None:

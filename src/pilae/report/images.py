@@ -55,13 +55,15 @@ def summarise_images(model: BaseEstimator, X: Array | None = None) -> dict[str, 
         X = X[:SHOWN_IMAGES]
         shape = (-1, *model.image_shape_)
         images, rebuilt = (to_numpy(x).reshape(shape).astype(float) for x in (X, model.reconstruct(X)))
-        total = np.mean((images - images.mean()) ** 2)
-        summary["reconstruction"] = {
-            "error": np.mean((rebuilt - images) ** 2) / total if total > 0 else 0.0,
-            "originals": drawable(images),
-            "rebuilt": drawable(rebuilt),
-        }
+        summary["reconstruction"] = beside(images, rebuilt)
     return plain(summary)
+
+
+def beside(images: np.ndarray, rebuilt: np.ndarray) -> dict[str, Any]:
+    """Images and what is kept of them, and how far they are apart relative to the variance of all pixels."""
+    total = np.mean((images - images.mean()) ** 2)
+    error = np.mean((rebuilt - images) ** 2) / total if total > 0 else 0.0
+    return {"error": error, "originals": drawable(images), "rebuilt": drawable(rebuilt)}
 
 
 def drawable(images: np.ndarray) -> np.ndarray:
