@@ -11,7 +11,7 @@ import torch
 
 from helpers import blobs, close, interpolation, rounding, shown
 from pilae import SHLN, PILAEClassifier, PILAERegressor, PILAutoencoder, PILClassifier, PILRegressor, StackedPILAE
-from pilae._arrays.kernels import GRAM_COLUMNS, column_squares, gram
+from pilae._arrays.kernels import GRAM_COLUMNS, column_range, column_squares, gram
 from pilae._engine.activations import ACTIVATIONS, activate
 
 X, Y = blobs(120)
@@ -102,6 +102,16 @@ def test_symmetric_products_by_column_blocks(library):
     G = library.numpy(gram(library(a)))
     close(G, a.T @ a, terms=20)
     close(library.numpy(column_squares(library(a.astype(np.float32)))), (a**2).sum(0), dtype="float32", terms=20)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (7, 5000), (2000, 1), (1365, 3), (1366, 3), (5000, 7)])
+def test_the_range_of_columns_wherever_the_lowest_and_the_highest_stand(library, shape):
+    a = np.random.default_rng(0).standard_normal(shape)
+    a[0, 0], a[-1, -1] = -9.0, 9.0
+    low, high = column_range(library(a))
+    assert np.array_equal(low, a.min(axis=0))
+    assert np.array_equal(high, a.max(axis=0))
+    assert np.array_equal(column_range(np.asfortranarray(a)), [low, high])
 
 
 def test_string_classes_come_back_as_numpy(library):

@@ -11,7 +11,7 @@ from scipy.linalg.blas import dtrsv
 
 from .cuda import full_products
 from .space import Array, is_foreign, namespace, space_of, to_numpy
-from .threads import PARTS, in_parts, threads
+from .threads import PARTS, TOUCHED, in_parts, threads
 
 SOLVED, INVERTED = 256, 64
 """Triangles are solved by blocks of so many columns, and within these by inverses of blocks of so many."""
@@ -24,6 +24,9 @@ SQUARED_ROWS = 128
 
 ADDED_HALVES = 2048
 """Products of halves that a GPU adds up at once."""
+
+LONG_ROW = 2**12
+"""Numbers in a row along which NumPy goes at the speed of the memory."""
 
 CACHED_NUMBERS = 2**16
 """Numbers worked on at once where several steps follow one another: they stay in the processor's cache."""
@@ -137,6 +140,21 @@ def pieces(x: np.ndarray, numbers: int = CACHED_NUMBERS) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, x.shape[0], step))
 
 
+def shifted_into(out: np.ndarray, A: np.ndarray, shift: Array, factors: np.ndarray | None) -> None:
+    """(A - shift) times a factor for each row into `out`, which may be A; a large one in several threads."""
+
+    def rows(part: slice) -> None:
+        for few in pieces(out[part]):
+            piece = out[part][few]
+            if out is not A:
+                piece[...] = A[part][few]
+            piece -= shift
+            if factors is not None:
+                piece *= factors[part][few]
+
+    in_parts(rows, len(out), TOUCHED * out.size)
+
+
 def matmul(a: Array, b: Array) -> Array:
     """a @ b of matrices; a large one in NumPy in several threads."""
     if not isinstance(a, np.ndarray):
@@ -202,6 +220,22 @@ def gram(a: Array) -> Array:
 
     in_parts(blocks, len(edges) - 1, work)
     return G
+
+
+def column_range(a: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest number of each column, in NumPy.
+
+    NumPy goes along short rows at a fraction of the memory's speed: many of them are taken as one.
+    """
+    xp, (n, d) = namespace(a), (int(size) for size in a.shape)
+    many = LONG_ROW // d if isinstance(a, np.ndarray) and a.flags.c_contiguous and 0 < d < LONG_ROW else 1
+    whole = n - n % many
+    parts = [a[:whole].reshape(-1, many * d), a[whole:]] if many > 1 else [a]
+    low, high = (
+        np.concatenate([to_numpy(f(part, axis=0)).reshape(-1, d) for part in parts if part.shape[0]])
+        for f in (xp.min, xp.max)
+    )
+    return low.min(axis=0), high.max(axis=0)
 
 
 def column_sums(a: Array) -> Array:

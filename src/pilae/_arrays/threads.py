@@ -25,6 +25,9 @@ from queue import SimpleQueue
 PART = 5e7
 """Operations that are worth a thread of their own: a millisecond or two, where starting one takes a tenth of that."""
 
+TOUCHED = 30.0
+"""Operations of products that a number is worth which is read, changed and written."""
+
 PARTS = 2
 """Parts for each thread, where they are large enough: who comes late has less left to do."""
 

@@ -19,7 +19,7 @@ _TARGET_SALT = 0xD1B54A32D1920000
 _LOW = 0xFFFF
 _ALL = np.uint64(2**64 - 1)
 
-CACHED_NUMBERS = 2**14
+CACHED_NUMBERS = 2**16
 """Row keys are made of pieces of about this many numbers, which stay in the processor's cache."""
 
 

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, Space, full_products
-from .._arrays.kernels import column_squares, column_sums, diagonal, gram, matmul, pieces
+from .._arrays.kernels import column_squares, column_sums, diagonal, gram, matmul, pieces, shifted_into
 from .._base.saveable import saveable
 
 FLOAT32_RIDGE = 1e-5
@@ -349,14 +349,7 @@ class Moments:
         if not self.shifted and root is None:
             return A.astype(kind, copy=False)
         out = A if scratch and A.dtype == kind else np.empty(A.shape, kind)
-        shift = shift.astype(kind, copy=False) if self.shifted else kind(0)
-        for part in pieces(out):
-            piece = out[part]
-            if out is not A:
-                piece[...] = A[part]
-            piece -= shift
-            if root is not None:
-                piece *= root[part]
+        shifted_into(out, A, shift.astype(kind, copy=False) if self.shifted else kind(0), root)
         return out
 
     def _about(self, shift_a: Array, shift_b: Array) -> Self:

@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, space_of, to_numpy
+from .._arrays.kernels import column_range
+from .._arrays.threads import TOUCHED, in_parts
 from .._base.saveable import check_shape, saveable
 
 MILD = 3.0
@@ -29,9 +31,8 @@ class Extent:
     def add(self, X: Array) -> None:
         if not X.shape[0]:
             return
-        xp = space_of(X).xp
-        self.low = np.minimum(self.low, to_numpy(xp.min(X, axis=0)))
-        self.high = np.maximum(self.high, to_numpy(xp.max(X, axis=0)))
+        low, high = column_range(X)
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
 
     def merge(self, other: Self) -> None:
         self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -108,10 +109,20 @@ class Scaling:
         return float(xp.max(xp.abs(self.mean) * self.inverse)) < MILD
 
     def __call__(self, X: Array) -> Array:
-        if X.dtype == self.mean.dtype:
-            return (X - self.mean) * self.inverse
-        xp = space_of(X).xp
-        return (X - xp.astype(self.mean, X.dtype, copy=False)) * xp.astype(self.inverse, X.dtype, copy=False)
+        mean, inverse = self.mean, self.inverse
+        if X.dtype != mean.dtype:
+            xp = space_of(X).xp
+            mean, inverse = (xp.astype(part, X.dtype, copy=False) for part in (mean, inverse))
+        if not isinstance(X, np.ndarray):
+            return (X - mean) * inverse
+        scaled = np.empty(X.shape, np.result_type(X, mean))
+
+        def rows(part: slice) -> None:
+            np.subtract(X[part], mean, out=scaled[part])
+            scaled[part] *= inverse
+
+        in_parts(rows, len(scaled), TOUCHED * scaled.size)
+        return scaled
 
     def gradient(self, X: np.ndarray, G: np.ndarray) -> np.ndarray:
         """From the gradient in what it makes of rows to that in the rows."""
