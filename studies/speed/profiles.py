@@ -10,6 +10,7 @@ function. Writes studies/speed/results/profiles.json.
 
 import cProfile
 import pstats
+import time
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -69,7 +70,7 @@ def accounted(fit: Callable[[], Any]) -> dict:
     with threadpool_limits(1):
         gemm = gemm_seconds()
         alone, _ = seconds_of(fit)
-        profile = cProfile.Profile()
+        profile = cProfile.Profile(time.process_time)
         profile.enable()
         profiled, _ = seconds_of(fit)
         profile.disable()

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.special
 from scipy.linalg.blas import dtrsv
 
+from .buffers import empty
 from .cuda import full_products
 from .space import Array, is_foreign, namespace, space_of, to_numpy
 from .threads import PARTS, TOUCHED, in_parts, threads
@@ -159,7 +160,7 @@ def matmul(a: Array, b: Array) -> Array:
     """a @ b of matrices; a large one in NumPy in several threads."""
     if not isinstance(a, np.ndarray):
         return a @ b
-    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a, b))
+    out = empty((a.shape[0], b.shape[1]), np.result_type(a, b))
     in_parts(lambda part: np.matmul(a[part], b, out=out[part]), len(out), 2.0 * a.shape[1] * out.size)
     return out
 
@@ -203,10 +204,13 @@ def gram(a: Array) -> Array:
         sums: dict[int, np.ndarray] = {}
         in_parts(lambda part: sums.update({part.start: a[part].T @ a[part]}), n, work)
         return functools.reduce(np.add, [sums[start] for start in sorted(sums)])
-    if p < 2 * GRAM_COLUMNS or (isinstance(a, np.ndarray) and count < 2):
+    held = isinstance(a, np.ndarray)
+    if held and count < 2:
+        return np.matmul(a.T, a, out=empty((p, p), a.dtype))
+    if p < 2 * GRAM_COLUMNS:
         return a.mT @ a
     xp, device = space_of(a)
-    G = xp.empty((p, p), dtype=a.dtype, device=device)
+    G = empty((p, p), a.dtype) if held else xp.empty((p, p), dtype=a.dtype, device=device)
     cuts = PARTS * count
     of_one_area = [round(p * (k / cuts) ** 0.5) for k in range(cuts + 1)]
     edges = of_one_area if count > 1 else [*range(0, p, GRAM_COLUMNS), p]
@@ -214,8 +218,11 @@ def gram(a: Array) -> Array:
     def blocks(part: slice) -> None:
         for start, stop in pairwise(edges[part.start : part.stop + 1]):
             block = a[:, start:stop].mT
-            G[start:stop, start:stop] = block @ a[:, start:stop]
-            G[start:stop, :start] = block @ a[:, :start]
+            for columns in (slice(start, stop), slice(start)):
+                if held:
+                    np.matmul(block, a[:, columns], out=G[start:stop, columns])
+                else:
+                    G[start:stop, columns] = block @ a[:, columns]
             G[:start, start:stop] = G[start:stop, :start].mT
 
     in_parts(blocks, len(edges) - 1, work)

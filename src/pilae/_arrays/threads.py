@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from .buffers import close_pool, open_pool
+
 PART = 5e7
 """Operations that are worth a thread of their own: a millisecond or two, where starting one takes a tenth of that."""
 
@@ -103,6 +105,7 @@ def _come(call: int, arrays: tuple) -> None:
         _calls[call] = me
         if nested:
             return
+        open_pool()
         for pool in _pools():
             if pool not in _counts and (count := pool.get()):
                 _counts[pool] = count
@@ -119,6 +122,8 @@ def _leave(call: int) -> None:
     with _lock:
         me = _calls.get(call)
         others = [thread for other, thread in _calls.items() if other != call]
+        if me == threading.get_ident() and me not in others:
+            close_pool()
         if me is not None and me not in others:
             for pool, count in _counts.items():
                 if count > 1 and (pool.per_thread or not others):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._arrays import Array, expit, namespace
+from .._arrays.buffers import empty
 from .._arrays.kernels import affine, erf, overwritten_by_expit, overwritten_by_relu, overwritten_by_tanh, pieces
 from .._arrays.threads import in_parts
 
@@ -87,11 +88,11 @@ def activate(name: str, X: Array, bias: Array | None = None) -> Array:
     return X
 
 
-def neurons(name: str, X: Array, weights: Array, bias: Array | None = None) -> Array:
-    """f(X W + bias): in NumPy a large one in several threads."""
+def neurons(name: str, X: Array, weights: Array, bias: Array | None = None, out: np.ndarray | None = None) -> Array:
+    """f(X W + bias): in NumPy a large one in several threads, into `out` if that is given."""
     if not isinstance(X, np.ndarray):
         return activate(name, X @ weights) if bias is None else activate(name, affine(X, weights, bias))
-    H = np.empty((X.shape[0], weights.shape[1]), np.result_type(X, weights))
+    H = empty((X.shape[0], weights.shape[1]), np.result_type(X, weights)) if out is None else out
 
     def rows(part: slice) -> None:
         activate(name, np.matmul(X[part], weights, out=H[part]), bias)

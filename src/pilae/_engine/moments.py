@@ -18,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, Space, full_products
+from .._arrays.buffers import empty
 from .._arrays.kernels import column_squares, column_sums, diagonal, gram, matmul, pieces, shifted_into
 from .._base.saveable import saveable
 
@@ -348,7 +349,7 @@ class Moments:
             return A if root is None else A * xp.astype(root, kind, copy=False)
         if not self.shifted and root is None:
             return A.astype(kind, copy=False)
-        out = A if scratch and A.dtype == kind else np.empty(A.shape, kind)
+        out = A if scratch and A.dtype == kind else empty(A.shape, kind)
         shifted_into(out, A, shift.astype(kind, copy=False) if self.shifted else kind(0), root)
         return out
 

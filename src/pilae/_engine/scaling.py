@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, space_of, to_numpy
+from .._arrays.buffers import empty
 from .._arrays.kernels import column_range
 from .._arrays.threads import TOUCHED, in_parts
 from .._base.saveable import check_shape, saveable
@@ -115,7 +116,7 @@ class Scaling:
             mean, inverse = (xp.astype(part, X.dtype, copy=False) for part in (mean, inverse))
         if not isinstance(X, np.ndarray):
             return (X - mean) * inverse
-        scaled = np.empty(X.shape, np.result_type(X, mean))
+        scaled = empty(X.shape, np.result_type(X, mean))
 
         def rows(part: slice) -> None:
             np.subtract(X[part], mean, out=scaled[part])

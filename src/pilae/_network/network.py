@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from .._arrays import Array, Space, namespace, space_of, times_powers
+from .._arrays.buffers import empty
 from .._base.saveable import check_dtype, check_shape, saveable
 from .._data.rows import Block, Rows
 from .._engine.moments import Moments
@@ -141,7 +142,9 @@ class FeatureCache:
             return
         if self.held is None:
             xp, device = space_of(H)
-            self.held = xp.empty((most, p), dtype=H.dtype, device=device)
+            shape = most, p
+            held = isinstance(H, np.ndarray)
+            self.held = empty(shape, H.dtype) if held else xp.empty(shape, dtype=H.dtype, device=device)
         stop = min(self.filled + n, most)
         self.held[self.filled : stop, :] = H[: stop - self.filled, :]
         self.filled = stop

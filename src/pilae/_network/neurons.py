@@ -36,8 +36,8 @@ class Hidden(Neurons):
     activation: str
     direct: bool = False
 
-    def responses(self, X: Array) -> Array:
-        return neurons(self.activation, X, self.weights, self.bias)
+    def responses(self, X: Array, out: np.ndarray | None = None) -> Array:
+        return neurons(self.activation, X, self.weights, self.bias, out)
 
     @property
     def width(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, contiguous, matmul, namespace, to_numpy
+from .._arrays.buffers import empty
 from .._arrays.kernels import pieces
 from .._arrays.threads import in_parts
 from .._base.saveable import check_shape, saveable
@@ -42,15 +43,21 @@ class Neurons:
     scaling: Scaling | None
     direct: bool
 
-    def responses(self, X: Array) -> Array:
-        """Of the neurons to scaled rows."""
+    def responses(self, X: Array, out: np.ndarray | None = None) -> Array:
+        """Of the neurons to scaled rows; in NumPy into `out` if that is given."""
         raise NotImplementedError
 
     def __call__(self, X: Array) -> Array:
         if self.scaling is not None:
             X = self.scaling(X)
-        H = self.responses(X)
-        return namespace(H).concat([X, H], axis=1) if self.direct else H
+        if not self.direct:
+            return self.responses(X)
+        if not isinstance(X, np.ndarray):
+            return namespace(X).concat([X, self.responses(X)], axis=1)
+        beside = empty((len(X), self.columns), X.dtype)
+        beside[:, : self.links] = X
+        self.responses(X, beside[:, self.links :])
+        return beside
 
     @property
     def width(self) -> int:
@@ -89,10 +96,10 @@ class Radial(Neurons):
     activation: str
     direct: bool = False
 
-    def responses(self, X: Array) -> Array:
+    def responses(self, X: Array, out: np.ndarray | None = None) -> Array:
         xp = namespace(X)
         T = under(xp.astype(X, xp.float64, copy=False), self.root)
-        return _responses(T, self.anchors, self.length, self.activation == "gauss", X.dtype)
+        return _responses(T, self.anchors, self.length, self.activation == "gauss", X.dtype, out)
 
     def pulls(self, r2: Array) -> Array:
         """g of each row and anchor, by their squared distances: the gradient in x R is -g (x - a) R."""
@@ -156,7 +163,9 @@ def squared_distances(T: Array, anchors: Array) -> Array:
     return xp.clip(r2, min=0.0)
 
 
-def _responses(T: Array, anchors: Array, length: float, gauss: bool, dtype: Any) -> Array:
+def _responses(
+    T: Array, anchors: Array, length: float, gauss: bool, dtype: Any, out: np.ndarray | None = None
+) -> Array:
     xp = namespace(T)
     if not isinstance(T, np.ndarray):
         r2 = squared_distances(T, anchors)
@@ -166,17 +175,17 @@ def _responses(T: Array, anchors: Array, length: float, gauss: bool, dtype: Any)
     left, right = np.ones((n, d + 2)), np.ones((d + 2, len(anchors)))
     left[:, :d], right[:d, :] = T, -2.0 * unit * anchors.T
     left[:, d], right[d + 1, :] = (AT_ZERO * unit * np.einsum("ij,ij->i", A, A) for A in (T, anchors))
-    H = np.empty((n, len(anchors)), dtype)
+    H = empty((n, len(anchors)), dtype) if out is None else out
 
     def rows(part: slice) -> None:
         for few in pieces(H[part], NUMBERS):
             r2 = left[part][few] @ right
-            out = H[part][few]
-            out[...] = np.clip(r2, 0.0, FAR, out=r2)  # no digits are lost in a distance that is one
+            h = H[part][few]
+            h[...] = np.clip(r2, 0.0, FAR, out=r2)  # no digits are lost in a distance that is one
             if not gauss:
-                np.sqrt(out, out=out)
-            np.negative(out, out=out)
-            np.exp(out, out=out)
+                np.sqrt(h, out=h)
+            np.negative(h, out=h)
+            np.exp(h, out=h)
 
     in_parts(rows, n, 2.0 * n * len(anchors) * (d + 20))
     return H
