@@ -19,12 +19,13 @@ from .._network.branches import Images
 from .._network.compared import compare_with_all, compare_with_some, moves
 from .._network.patches import Shape
 from .._search.angles import AnglePlan, AngleSearch, AngleSpec, build_kernel
+from ..export import OnnxMixin
 from ..save import SaveMixin
 from . import parameters
 from .fitted import LeftOut, attribute
 from .image_input import TakesImages, sample_of
 from .image_model import FittedImageModel
-from .image_room import all_fit, anchors_among, filters_for
+from .image_room import anchors_among, checked_shift, filters_for
 
 SEARCH_IMAGES = {False: 2000, True: 8000}
 SEARCH_FILTERS = {False: 128, True: 512}
@@ -44,7 +45,9 @@ MOST_MOVES = 5
 
 
 @saveable
-class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, TakesImages[FittedImageModel]):
+class PILAEImageClassifier(
+    ClassifierMixin, OnnxMixin, SaveMixin, CallbackSupportMixin, TakesImages[FittedImageModel], onnx="refused"
+):
     """Classes of images: filters from patches, compared by angles, one output layer. No training, nothing to choose.
 
     Filters are those of a pseudoinverse autoencoder of patches (`ConvPILAE`), their responses pooled over a grid. Two
@@ -73,7 +76,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         Responses, of unit variance, count from here on.
     mirror : "auto" or bool, default="auto"
         Whether an image and its mirror image are the same: right for objects, wrong for digits. Each is compared with
-        both, so that outputs are exactly the same for the two.
+        both, so that outputs are the same for the two, to rounding.
     shift : "auto" or int, default="auto"
         Every image is there with copies that are moved by so many pixels, up, down, left and right, which count as one
         image in leave-one-out; 0 for none. "auto" tries one and two pixels (of 28; more of larger images) where there
@@ -94,7 +97,8 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     classes_ : array
     loo_score_ : float
         Leave-one-out accuracy, on all images that others are not compared with; on all of them where others are
-        compared with all, or where they are few.
+        compared with all, or where they are few. What of it is the luck of having been chosen is taken off (of few
+        images some stays: test images say more).
     loo_predictions_ : (rows, predicted)
     search_ : list of dict
         Every candidate with its leave-one-out loss.
@@ -110,8 +114,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     Notes
     -----
     A model holds images that it was fitted on, and predicting compares with all of them: files are as large as these,
-    and whoever has the file has the images. There is no `partial_fit`, `forget`, `merge` or ONNX. Where these are
-    needed, use `make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, head="ridge"))`, which is less accurate.
+    and whoever has the file has the images. There is no `partial_fit`, `forget`, `merge` or ONNX, and no
+    `sample_weight` or `groups`: several images of one thing make scores too high. Where these are needed, use
+    `make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, head="ridge"))`, which is less accurate, or the two one after
+    the other.
 
     Examples
     --------
@@ -216,7 +222,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         check_pixels(some, dtype, fit=True)
         images = space.xp.reshape(space.asarray(some, dtype), (int(some.shape[0]), *shape))
         few = min(SEARCH_FILTERS[cuda], spec.filters or SEARCH_FILTERS[cuda])
-        search = AngleSearch(spec, images, Z[chosen[: int(some.shape[0])]], few, space, progress)
+        search = AngleSearch(spec, images, Z[chosen[: int(some.shape[0])]], few, space, progress, targets.merits)
         plan, table, ridges = search.found(None if isinstance(self.ridge, str) else float(self.ridge), n)
         table = table if found is None else found.search
         progress.stage("filters")
@@ -227,19 +233,34 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         held = n * len(moves(shape, plan.shift)) if at is None else len(at)
         kernel = build_kernel(plan, images, spec.filters or filters_for(plan, shape, n, held, space), spec.seed)
         plan = plan._replace(pool=max(max(branch.grid) for branch in kernel.branches))  # patches may have fewer places
-        progress.stage(f"comparing {n:,} images with {held:,}")
         if at is None:
-            head, cells = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift)
+            head, cells = compare_with_all(kernel, everything, Z, ridges, self.block_rows, plan.shift, progress.stage)
         else:
-            head, cells = compare_with_some(kernel, everything, encoding, at, self.ridge, self.block_rows)
+            head, cells = compare_with_some(
+                kernel, everything, encoding, at, self.ridge, self.block_rows, progress.stage
+            )
         progress.close()
         assert head.output.loo is not None
         assert head.output.scored_rows is not None
         predicted, score = targets.judged(head.output.loo)
-        anchors = np.ascontiguousarray(to_numpy(X if at is None else take_rows(X, at)))
+        # a copy: what becomes of the caller's array is no matter of the model
+        anchors = np.array(to_numpy(X if at is None else take_rows(X, at)), order="C")
+        luck, of = (search.luck, int(some.shape[0])) if found is None else (found.optimism, found.stats["rows"])
+        luck *= min(1.0, of / np.count_nonzero(head.output.loo.judges))  # the other images had no part in the choice
         stats = {"rows": n, "seconds": time.perf_counter() - start, "peak_megabytes": peak_megabytes()}
+        stats["optimism"] = luck
         progress.end()
-        model = (kernel, anchors, head, targets, plan, table, score, LeftOut(head.output.scored_rows, predicted), stats)
+        model = (
+            kernel,
+            anchors,
+            head,
+            targets,
+            plan,
+            table,
+            score - luck,
+            LeftOut(head.output.scored_rows, predicted),
+            stats,
+        )
         fitted = FittedImageModel(columns, shape, space, dtype, *model)
         fitted.keep(cells)
         return fitted
@@ -253,25 +274,6 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         """How many of them."""
         asked = parameters.unless_auto(self.anchors, int)
         return anchors_among(n, space) if asked is None else asked
-
-    def _checked_shift(self, shift: int, shape: Shape, n: int, space: Space) -> int:
-        copies = len(moves(shape, shift))
-        if shift and copies == 1:
-            raise ValueError(
-                f"shift={shift} is half of an image of {shape[0]} x {shape[1]} pixels, or more: give at most "
-                f"{(max(shape[:2]) - 1) // 2}."
-            )
-        if copies > 1 and not isinstance(self.anchors, str) and self.anchors < n:
-            raise ValueError(
-                f"shift={shift} is for images that are all compared with one another, and anchors={self.anchors} are "
-                "some of them: leave one of the two 'auto'."
-            )
-        if copies > 1 and not all_fit(n * copies, space):
-            raise ValueError(
-                f"shift={shift} makes {copies} rows of each of the {n:,} images, and these are too many to compare all "
-                "with one another: leave shift='auto', or give fewer images."
-            )
-        return shift
 
     def _spec(self, shape: Shape, n: int, space: Space) -> AngleSpec:
         """The parameters as the search takes them: what is "auto" has a rule's value, and is free."""
@@ -296,7 +298,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
             value["contrast"],
             float(value["threshold"]),
             bool(value["mirror"]),
-            shift=self._checked_shift(int(value["shift"]), shape, n, space),
+            shift=checked_shift(int(value["shift"]), shape, n, self._anchors(n, space), space),
             pooling=value["pooling"],
         )
         if self._anchors(n, space) < n or n * MOST_MOVES > COPIES[space.is_cuda]:
@@ -314,6 +316,7 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
     def _outputs(self, X: Any, method: str) -> tuple[FittedImageModel, Array]:
         fitted = self._read()
         images, home = self._to_ask(fitted, X, method)
+        fitted.check_levels(images.X)
         outputs = fitted.outputs(images, self.block_rows)
         check_answer(outputs)
         return fitted, home.asarray(outputs)
@@ -351,6 +354,10 @@ class PILAEImageClassifier(ClassifierMixin, SaveMixin, CallbackSupportMixin, Tak
         """Logarithms of `predict_proba`."""
         P = self._probabilities(X, "predict_log_proba")
         return namespace(P).log(P)
+
+    def to_onnx(self, path, *, dtype="float64"):
+        """Refused: a graph would hold every image that others are compared with (see Notes)."""
+        super().to_onnx(path, dtype=dtype)
 
     def report(self, X=None, y=None, *, title=None, files=None):
         """A page about the model; with test images how good it is, the classes it confuses and its surest mistakes.

@@ -25,6 +25,9 @@ class FittedToImages(Fitted):
     dtype: str
 
 
+COLOURS = (1, 3)
+"""Channels that images of a camera have."""
+
 F = TypeVar("F", bound=FittedToImages)
 
 
@@ -50,26 +53,62 @@ class TakesImages(Fitting[F], Generic[F]):
                 "your data to (images, height, width) or (images, height, width, channels)."
             )
         shape = None
+        if fitted is not None and tuple(X.shape) == _without_batch(fitted.image_shape, X.ndim):
+            raise ValueError(
+                f"X has the shape of one image, {tuple(X.shape)}: give images one after another, X[None] for a single "
+                "one."
+            )
         if X.ndim > 2:
             shape = Shape(*(int(size) for size in X.shape[1:]), *([1] if X.ndim == 3 else []))
             if 0 in shape:
                 raise ValueError(f"Images have no pixels: their shape is {tuple(X.shape[1:])}.")
+            if fitted is None:
+                self._check_layout(shape)
             X = namespace(X).reshape(X, (int(X.shape[0]), shape[0] * shape[1] * shape[2]))
             if fitted is not None and shape != fitted.image_shape:
                 raise other_shape(shape, fitted.image_shape, type(self).__name__)
         known = None if fitted is None else fitted.columns
-        X, columns = check_X(X, type(self).__name__, known, min_rows=2 if fitted is None else 1)
+        try:
+            X, columns = check_X(X, type(self).__name__, known, min_rows=2 if fitted is None else 1)
+        except ValueError as error:
+            if shape is not None and "NaN" in str(error):  # what fills gaps in tables takes no images
+                raise ValueError(
+                    "X contains NaN, and pixels are numbers: set those that are missing to one, for example with "
+                    "numpy.nan_to_num(X), or leave those images out."
+                ) from None
+            raise
         if columns.count < 2:
             raise ValueError(
                 f"Found images with 1 feature(s) (shape={tuple(X.shape)}): there is nothing to cut patches of."
             )
         return X, shape or shape_of_rows(columns.count, self.image_shape), columns
 
+    def _check_layout(self, shape: Shape) -> None:
+        """Arrays say themselves what shape their images have, the channels last."""
+        if shape.height in COLOURS and shape.channels > max(COLOURS) and 2 * shape.channels > shape.width:
+            raise ValueError(
+                f"Images of {shape.height} x {shape.width} pixels with {shape.channels} channels: the channels seem to "
+                "stand first. Give X.transpose(0, 2, 3, 1), with the channels last (images that are so can be given as "
+                "rows, with image_shape)."
+            )
+        if self.image_shape is not None and (*self.image_shape, 1)[:3] != tuple(shape):
+            raise ValueError(
+                f"image_shape={self.image_shape!r} is for images that come as rows, and these are an array of "
+                f"{shape.height} x {shape.width} with {shape.channels} channel(s): leave image_shape out."
+            )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = False
         return tags
+
+
+def _without_batch(shape: Shape, dimensions: int) -> tuple[int, ...] | None:
+    """The shape that one image alone has as an array of so many dimensions, where that cannot be several images."""
+    if dimensions == 3 and shape.channels > 1:
+        return tuple(shape)
+    return (shape.height, shape.width) if dimensions == 2 and shape.channels == 1 and shape.height > 1 else None
 
 
 def sample_of(X: Array, seed: int, most: int) -> np.ndarray:
@@ -107,5 +146,5 @@ def shape_of_rows(d: int, image_shape: tuple[int, ...] | None) -> Shape:
 def other_shape(shape: Shape, fitted: Shape, name: str) -> ValueError:
     return ValueError(
         f"Images are {shape[0]} x {shape[1]} with {shape[2]} channel(s), but {name} was fitted on "
-        f"{fitted[0]} x {fitted[1]} with {fitted[2]}: bring them to that size."
+        f"{fitted[0]} x {fitted[1]} with {fitted[2]}: bring them to that size and those channels."
     )

@@ -1,21 +1,29 @@
 """What a `PILAEImageClassifier` knows: a kernel, images to compare with, an output layer."""
 
+import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._arrays import Array
+from .._arrays import Array, namespace
 from .._base.saveable import check_dtype, check_shape, saveable
 from .._base.scalars import is_integer
 from .._data.targets import Classes
 from .._network.angles import AngleKernel, Cells
 from .._network.branches import Images
-from .._network.compared import KEPT_BYTES, are_few, copied, moves
+from .._network.compared import ANSWERED_BYTES, are_few, copied, moves
 from .._network.head import LinearHead
 from .._search.angles import AnglePlan
 from .fitted import LeftOut
 from .image_input import FittedToImages
+
+LOOKED_AT = 1000
+"""Images whose levels are compared with those of fit."""
+
+LEVELS = 4.0
+"""Images whose largest pixel is beyond this are not from 0 to 1, even where contrast was raised."""
 
 
 @saveable
@@ -37,7 +45,7 @@ class FittedImageModel(FittedToImages):
     """Unit vectors of the anchors, where they are few."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"kept": []}
+        return {name: value for name, value in vars(self).items() if name != "largest"} | {"kept": []}
 
     @property
     def patch(self) -> int | list[int]:
@@ -49,8 +57,28 @@ class FittedImageModel(FittedToImages):
         return len(self.anchors) == self.stats["rows"]
 
     @property
+    def optimism(self) -> float:
+        """What was taken off its score; earlier versions took nothing."""
+        return self.stats.get("optimism", 0.0)
+
+    @property
     def filters(self) -> int:
         return self.kernel.branches[0].layers[0].width // 2
+
+    @cached_property
+    def largest(self) -> float:
+        """Pixel of the images that others are compared with."""
+        return float(self.anchors.max())
+
+    def check_levels(self, X: Array) -> None:
+        """A warning where pixels are from 0 to 1 that were from 0 to more in `fit`, or the other way round."""
+        then, now = self.largest, float(namespace(X).max(X[: min(LOOKED_AT, int(X.shape[0])), :]))
+        if 0 < now <= 1 < LEVELS < then or then <= 1 < LEVELS < now:
+            warnings.warn(
+                f"The largest pixel is {now:g}, and it was {then:g} in the images of fit: if these are the same levels "
+                "on another scale, bring them to that one.",
+                stacklevel=2,
+            )
 
     def anchor_cells(self, block_rows: int | str) -> Cells:
         if self.kept:
@@ -68,7 +96,7 @@ class FittedImageModel(FittedToImages):
     def outputs(self, images: Images, block_rows: int | str) -> Array:
         """What the output layer says of images."""
         space, there = self.space, self.anchor_cells(block_rows)
-        n, most = images.shape[0], space.budget(KEPT_BYTES) // 4
+        n, most = images.shape[0], space.budget(ANSWERED_BYTES) // 4
         step = max(1, min(most // self.kernel.numbers, most // int(there.own.shape[0])))
         xp, output, parts = space.xp, self.head.output, []
         for start in range(0, n, step):

@@ -3,6 +3,7 @@
 import math
 
 from .._arrays import Space
+from .._network.compared import moves
 from .._network.patches import Shape
 from .._search.angles import AnglePlan, step_of
 
@@ -58,3 +59,24 @@ def anchors_among(n: int, space: Space) -> int:
     least, most = ANCHORS[space.is_cuda]
     in_time = math.isqrt(int(SOLVED_SHARE * MOST_PRODUCTS / (SOLVED * n)))
     return min(max(least, in_time), most, n // 2)  # those are scored that are no anchors
+
+
+def checked_shift(shift: int, shape: Shape, n: int, anchors: int, space: Space) -> int:
+    """The shift that was given for n images, or an error where it is for others than these."""
+    copies = len(moves(shape, shift))
+    if shift and copies == 1:
+        raise ValueError(
+            f"shift={shift} is half of an image of {shape[0]} x {shape[1]} pixels, or more: give at most "
+            f"{(max(shape[:2]) - 1) // 2}."
+        )
+    if copies > 1 and anchors < n and all_fit(n, space):
+        raise ValueError(
+            f"shift={shift} is for images that are all compared with one another, and anchors={anchors} are some of "
+            "them: leave one of the two 'auto'."
+        )
+    if copies > 1 and not all_fit(n * copies, space):
+        raise ValueError(
+            f"shift={shift} makes {copies} rows of each of the {n:,} images, and these are too many to compare all "
+            "with one another: leave shift='auto', or give fewer images."
+        )
+    return shift

@@ -10,8 +10,8 @@ features, so that k can stand for K of an output layer.
 
 Where an image and its mirror image are to be the same, s has a second sum, with the cells of the mirrored x'. Filters
 come in mirrored pairs then, so that mirroring an image only changes the places of its responses, and outputs are
-exactly the same for both. With s itself for k a fit would be the one on all images and their mirror images; k bends the
-sum of the two.
+the same for both, to the rounding of sums in another order. With s itself for k a fit would be the one on all images
+and their mirror images; k bends the sum of the two.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Cells(NamedTuple):
 
 
 @saveable
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AngleKernel:
     """Says what two images have in common, from 0 to 1."""
 
@@ -61,6 +61,10 @@ class AngleKernel:
     def numbers(self) -> int:
         """That are compared of an image."""
         return sum(branch.width for branch in self.branches)
+
+    def __repr__(self) -> str:
+        bends = f"inner={self.inner:g}, outer={self.outer:g}, mirrored={self.mirrored}"
+        return f"AngleKernel({len(self.branches)} patch sizes, {self.numbers:,} responses an image, {bends})"
 
     def cells(self, images: Array | Images, space: Space, block_rows: int | str = "auto") -> Cells:
         """Unit vectors of all cells. On a GPU they are rounded to half precision: what is compared are the angles of

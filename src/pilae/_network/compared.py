@@ -1,5 +1,7 @@
 """Output layers on what an image has in common with others: with all that it is fitted on, or with some of them."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._arrays import Array, Space, cholesky, namespace, plus_diagonal, solve_triangular, space_of, take_rows
@@ -18,11 +20,19 @@ from .solving import fit_output
 JITTER = 1e-5
 """Added to the unit diagonal of what the anchors have in common, before it is factorised."""
 
-KEPT_BYTES = 2**28
-"""What is compared of images stays in memory for predictions up to so many bytes, sixteen times that on a GPU."""
+KEPT_BYTES = {False: 2**30, True: 2**32}
+"""What is compared of images stays in memory for predictions up to so many bytes, on a processor and on a GPU: made
+anew it is seconds for a single image."""
+
+ANSWERED_BYTES = 2**28
+"""What is compared of the images of one block of predictions; sixteen times that on a GPU."""
 
 BLOCK_NUMBERS = 2**25
 """Numbers compared of the images of one block on a CPU; a multiple of it on a GPU."""
+
+
+Say = Callable[[str], None]
+"""Whom to tell what is done now."""
 
 
 def moves(shape: Shape, shift: int) -> list[tuple[int, int]]:
@@ -59,19 +69,29 @@ def copied(images: Images, shift: int) -> Images:
 
 def are_few(cells: Cells, kernel: AngleKernel, space: Space) -> bool:
     """Whether they can be kept."""
-    return 4 * int(cells.own.shape[0]) * kernel.numbers <= space.budget(KEPT_BYTES)
+    return 4 * int(cells.own.shape[0]) * kernel.numbers <= KEPT_BYTES[space.is_cuda]
 
 
 def compare_with_all(
-    kernel: AngleKernel, images: Images, Z: np.ndarray, ridges: list[float], block_rows: int | str, shift: int = 0
+    kernel: AngleKernel,
+    images: Images,
+    Z: np.ndarray,
+    ridges: list[float],
+    block_rows: int | str,
+    shift: int,
+    say: Say,
 ) -> tuple[LinearHead, Cells | None]:
     """One factor of K, images x images, or their copies x copies. The output layer, and what is compared with if that
     can be kept: otherwise it makes room for the factor."""
     scale, copies, space = np.ones(Z.shape[1]), len(moves(images.image, shift)), images.space
+    held = copies * len(Z)
+    say(f"responses of {held:,} images")
     there = _answered(kernel.cells(copied(images, shift), space, block_rows))
+    say(f"comparing {held:,} images with one another")
     K = kernel(there, there, space)
     cells = there if are_few(there, kernel, space) else None
     del there
+    say(f"output layer, {held:,} images")
     found = solve_dual(K, Z, ridges, scale, copies)
     path = {found.ridge: found.loo.squared_error(scale)}
     return LinearHead(None, Output(found.a, found.b, found.ridge, "dual", found.loo, np.arange(len(Z)), path)), cells
@@ -94,7 +114,13 @@ def _answered(cells: Cells) -> Cells:
 
 
 def compare_with_some(
-    kernel: AngleKernel, images: Images, encoding: Encoding, at: np.ndarray, ridge: float | str, block_rows: int | str
+    kernel: AngleKernel,
+    images: Images,
+    encoding: Encoding,
+    at: np.ndarray,
+    ridge: float | str,
+    block_rows: int | str,
+    say: Say,
 ) -> tuple[LinearHead, Cells]:
     """What each image has in common with those in the rows `at`, as features that are independent there: with
     K = L L' of these k L'^-1, on which an output layer is solved like any other, but that one scale is that of all of
@@ -102,8 +128,10 @@ def compare_with_some(
     themselves."""
     space, n = images.space, images.shape[0]
     anchors = Images(take_rows(images.X, at), images.image, space, images.dtype_name)
+    say(f"responses of {len(at):,} images")
     there = _answered(kernel.cells(anchors, space, block_rows))
     xp = space.xp
+    say(f"comparing {len(at):,} images with one another")
     K = kernel(there, there, space)
     L = cholesky(plus_diagonal(xp.astype(K, xp.float64), JITTER))
     if L is None:
@@ -111,8 +139,10 @@ def compare_with_some(
     F = xp.empty((n, len(at)), dtype=there.own.dtype, device=space.device)
     step = max(1, space.budget(BLOCK_NUMBERS) // max(kernel.numbers, len(at)))
     for part in (slice(start, min(start + step, n)) for start in range(0, n, step)):
+        say(f"comparing images with {len(at):,}: {part.start:,} of {n:,}")
         k = kernel(kernel.cells(images[part, ...], space, block_rows), there, space)
         F[part, :] = independent(L, k)
+    say(f"output layer, {n:,} images")
     rows = Rows(F, space, **encoding._asdict(), dtype=images.dtype_name)
     neurons = np.zeros(n, bool)
     neurons[at] = True

@@ -16,7 +16,7 @@ from .._network.compared import in_common, moves, with_copies
 from .._network.output import Output
 from .._network.patches import PatchSpec, Shape, first_of, fit_patches, shape_of, stride_for
 from .images import PATCH_IMAGES, WORTH
-from .search import Judged, Search, row_losses
+from .search import Judged, Merits, Search, row_losses
 
 MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
 """Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
@@ -91,10 +91,20 @@ def step_of(shape: Shape, patch: int, mirror: bool) -> int:
 class AngleSearch(Search[AnglePlan]):
     """One choice after another, each by leave-one-out of the output layer that compares with all images of a sample."""
 
+    luck = 0.0
+    """What of the score of the choice is the luck of having been chosen."""
+
     def __init__(
-        self, spec: AngleSpec, images: Array, Z: np.ndarray, filters: int, space: Space, progress: Progress
+        self,
+        spec: AngleSpec,
+        images: Array,
+        Z: np.ndarray,
+        filters: int,
+        space: Space,
+        progress: Progress,
+        merits: Merits | None = None,
     ) -> None:
-        super().__init__(progress)
+        super().__init__(progress, merits)
         self.spec, self.images, self.Z, self.filters, self.space = spec, images, Z, filters, space
         self.side = min((s for s in shape_of(images)[:2] if s > 1), default=1)
 
@@ -112,6 +122,7 @@ class AngleSearch(Search[AnglePlan]):
         plan = self.go() or self.winner()
         if not self.table:  # there is no choice, and this says why
             self.solved(plan, [MIDDLE])
+        self.luck = self.optimism(plan, self.spec.seed)
         return plan, self.finished(plan) + self.left()
 
     def walk(self) -> AnglePlan:
@@ -125,7 +136,7 @@ class AngleSearch(Search[AnglePlan]):
             plan = self._improved(plan, "patch", *([s] for s in sizes if s[0] < patch and s[-1] <= self.side))
         if self.space.is_cuda and len(plan.patch) > 1:  # where candidates cost next to nothing
             plan = self._round(plan)
-        return self._improved(plan, "shift", [pixel], [2 * pixel])
+        return self._improved(plan, "shift", [pixel, 2 * pixel])
 
     def _round(self, plan: AnglePlan) -> AnglePlan:
         """Every choice once."""

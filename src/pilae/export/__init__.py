@@ -32,10 +32,14 @@ class OnnxMixin:
 
     _kinds: ClassVar[dict[type, str]] = {}
     """Public estimators, and what skl2onnx should take each for."""
+    _refused: ClassVar[list[type]] = []
+    """Those whose operators ONNX does not have."""
 
     def __init_subclass__(cls, onnx: str | None = None, **options: object) -> None:
         super().__init_subclass__(**options)
-        if onnx is not None:
+        if onnx == "refused":
+            OnnxMixin._refused.append(cls)
+        elif onnx is not None:
             OnnxMixin._kinds[cls] = onnx
 
     def to_onnx(self, path: str | os.PathLike, *, dtype: str = "float64") -> None:
@@ -74,17 +78,13 @@ class OnnxMixin:
 def onnx_model(model: Any, dtype: str = "float64", *, by_column: bool = False) -> Any:
     """The model as an ONNX ModelProto with outputs "label" and "probabilities", "prediction" or "features", and input
     "X"; or an input for each column, by its name, which is the only way for tables of mixed columns."""
-    onnx = extra("onnx", "onnx", "ONNX export")
-    helper = onnx.helper
     if dtype not in ("float32", "float64"):
         raise ValueError(f"'dtype' must be 'float64' or 'float32'. Got {dtype!r} instead.")
     kinds = [OnnxMixin._kinds[cls] for cls in type(model).__mro__ if cls in OnnxMixin._kinds]
     if not kinds:
-        raise ValueError(
-            f"A {type(model).__name__} is not written as ONNX. Estimators that have to_onnx are, and pipelines of them "
-            "by skl2onnx after pilae.export.register(); of images, make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, "
-            "head='ridge'))."
-        )
+        raise _refusal(model)
+    onnx = extra("onnx", "onnx", "ONNX export")
+    helper = onnx.helper
     build = BUILDERS[kinds[0]]
     model = model._settled()
     inputs = onnx_inputs(model) if by_column or _table(model) is not None else None
@@ -107,6 +107,14 @@ def onnx_model(model: Any, dtype: str = "float64", *, by_column: bool = False) -
     made.ir_version = min(made.ir_version, 10)  # what runtimes of the last two years read
     onnx.checker.check_model(made)
     return made
+
+
+def _refusal(model: Any) -> ValueError:
+    return ValueError(
+        f"A {type(model).__name__} is not written as ONNX. Other estimators that have to_onnx are, and pipelines of "
+        "them by skl2onnx after pilae.export.register(); of images, make_pipeline(ConvPILAE(), "
+        "PILAEClassifier(depth=0, head='ridge'))."
+    )
 
 
 def _table(model: Any) -> Table | None:
@@ -141,6 +149,17 @@ def register() -> None:
     for cls, kind in OnnxMixin._kinds.items():
         convert, allowed = partial(_convert, BUILDERS[kind]), options if kind == "classifier" else None
         skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", shapes[kind], convert, options=allowed)
+    for cls in OnnxMixin._refused:
+        skl2onnx.update_registered_converter(cls, f"Pilae{cls.__name__}", _refused_shape, _refused, options=options)
+
+
+def _refused_shape(operator) -> None:
+    """The first that skl2onnx asks for."""
+    raise _refusal(operator.raw_operator)
+
+
+def _refused(scope, operator, container) -> None:
+    raise _refusal(operator.raw_operator)
 
 
 def _transformer_shape(operator) -> None:
