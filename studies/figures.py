@@ -62,6 +62,7 @@ PARTS = {
     "paper's network": Part(
         ("studies.speed.paper_network", "--continue"), ("speed/results/paper_network.json",), data=True
     ),
+    "profiles": Part(("studies.speed.profiles", "--continue"), ("speed/results/profiles.json",), data=True),
     "sharing": Part(("studies.speed.sharing",), ("speed/results/sharing.json",), data=True),
     "groups": Part(("studies.speed.groups", "--continue"), ("speed/results/groups.json",)),
     "command line": Part(("studies.speed.command_line", "--continue"), ("speed/results/command_line.json",), TABLES),

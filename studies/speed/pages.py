@@ -156,18 +156,19 @@ at {commits(machine)}."""
 def scale() -> str:
     """Time and memory against rows."""
     found = results("scale")
-    cases, dask = found["cases"], found["cases"]["dask"]
+    cases, dask, workers = found["cases"], found["cases"]["dask"], found["cases"]["workers"]
     how = {"large": "20 GB, read into buffers, 4.3 GB of address space allowed"}
     shown = table(
         "rows x 100 float32 on disk | seconds | microseconds a row | passes | anonymous memory above the start",
-        [row | {"how": how.get(row["name"], "memmap")} for row in rows(cases) if row["name"] != "dask"],
+        [row | {"how": how.get(row["name"], "memmap")} for row in rows(cases) if "rows" in row],
         "{rows:,} ({how}) | {seconds:.1f} | {microseconds_a_row:.2f} | {passes} | "
         "{anonymous_megabytes_above_start:.0f} MB",
     )
     return f"""{shown}
 
 Dask's overhead on 64 blocks of 20,000 rows: {100 * dask["overhead"]:.0f}% ({dask["dask_seconds"]:.1f} s \
-against {dask["loop_seconds"]:.1f} s in a loop).
+against {dask["loop_seconds"]:.1f} s in a loop). Two workers of one thread: {workers["speedup"]:.2f} times as fast as \
+one.
 {made("make bench-scale", found["machine"], cases.values())}"""
 
 
@@ -209,6 +210,30 @@ Multiples of the time alone; of eight fits side by side, of the time of eight on
 {made("python -m studies.speed.sharing", found["machine"])}"""
 
 
+def profiles() -> str:
+    """Where the seconds of fits go, by what is done and by stage."""
+    found = results("profiles")
+    cases = found["cases"]
+
+    def shares(what: str) -> str:
+        kinds = list(next(iter(cases.values()))[what])
+        shown = [
+            [kind, *(f"{100 * case[what][kind] / sum(case[what].values()):.0f}%" for case in cases.values())]
+            for kind in kinds
+        ]
+        return table(f" | {' | '.join(cases)}", [*shown, *(totals if what == "kinds" else [])])
+
+    totals = [
+        ["seconds", *(f"{case['seconds']:.3g}" for case in cases.values())],
+        ["in GEMM of one thread", *(f"{case['gemm']:.3g}" for case in cases.values())],
+    ]
+    return f"""{shares("kinds")}
+
+{shares("stages")}
+
+{made("python -m studies.speed.profiles", found["machine"], cases.values())}"""
+
+
 def groups() -> str:
     """Leave-group-out beside leave-one-out."""
     found = results("groups")
@@ -227,4 +252,5 @@ PAGES = {
     "docs/choose.md": named(choose_back_propagation, choose_nystroem),
     "docs/gpu.md": named(gpu),
     "docs/images.md": named(no_argument),
+    "docs/speed.md": named(profiles),
 }

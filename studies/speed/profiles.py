@@ -2,8 +2,8 @@
 
     PILAE_DATA=folder python -m studies.speed.profiles [case ...]
 
-Each fit has a process of its own and one thread, so that a profiler sees all that is computed. It runs once alone and
-once under cProfile, which counts calls and makes small fits slower: "profiled" says how much. The time of each function
+Each fit has a process of its own and one thread, so that a profiler sees all that is computed, and all times are those
+of the processor. It runs once alone and once under cProfile, which makes small fits slower: "profiled" says how much. The time of each function
 without those that it calls is added up by `KINDS`; a product that stands in a function as an operator is part of that
 function. Writes studies/speed/results/profiles.json.
 """
@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits, load_iris
 from threadpoolctl import threadpool_limits
 
 from studies.data import images
-from studies.measure import gemm_seconds, seconds_of
+from studies.measure import SIDE
 from studies.store import run_cases
 
 KINDS = {
@@ -65,14 +65,22 @@ def kind_of(path: str, line: str) -> str:
     return named or whole or "the rest"
 
 
+def processor_seconds(function: Callable[[], Any]) -> float:
+    """Of one call, whatever else the machine does."""
+    start = time.process_time()
+    function()
+    return time.process_time() - start
+
+
 def accounted(fit: Callable[[], Any]) -> dict:
-    """Seconds of a fit, alone and profiled, and what the profiled ones went into."""
+    """Processor seconds of a fit, alone and profiled, and what the profiled ones went into."""
     with threadpool_limits(1):
-        gemm = gemm_seconds()
-        alone, _ = seconds_of(fit)
+        A = np.ones((SIDE, SIDE))
+        gemm = min(processor_seconds(lambda: A @ A) for _ in range(3))
+        alone = processor_seconds(fit)
         profile = cProfile.Profile(time.process_time)
         profile.enable()
-        profiled, _ = seconds_of(fit)
+        profiled = processor_seconds(fit)
         profile.disable()
     found: dict[tuple[str, int, str], tuple] = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     kinds = dict.fromkeys([*KINDS, "the rest"], 0.0)

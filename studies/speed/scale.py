@@ -164,7 +164,32 @@ def dask_case() -> dict:
     return {"loop_seconds": min(loop), "dask_seconds": min(tasks), "overhead": min(tasks) / min(loop) - 1}
 
 
-CASES = {str(n): partial(fit_case, n) for n in SIZES} | {"dask": dask_case, "large": large_case}
+def workers_case() -> dict:
+    """The same blocks on one worker process of one thread, and on two; rows are with the workers before the fit."""
+    import dask
+    import dask.array as da
+    from dask.distributed import Client, LocalCluster
+
+    found = {}
+    for count in (1, 2):
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            parts = [dask.delayed(block)(k) for k in range(13)]
+            X = da.concatenate([da.from_delayed(part[0], (BLOCK, COLUMNS), np.float32) for part in parts])
+            y = da.concatenate([da.from_delayed(part[1], (BLOCK,), np.int8) for part in parts])
+            X, y = client.persist([X.rechunk((20_000, COLUMNS)), y.rechunk(20_000)])
+            client.gather(client.compute([X.sum(), y.sum()]))
+            found[count] = min(times_of(lambda X=X, y=y: PILAEClassifier(**NETWORK).fit(X, y), 4))
+    return {"one_worker_seconds": found[1], "two_workers_seconds": found[2], "speedup": found[1] / found[2]}
+
+
+CASES = {str(n): partial(fit_case, n) for n in SIZES} | {
+    "dask": dask_case,
+    "workers": workers_case,
+    "large": large_case,
+}
 
 if __name__ == "__main__":
     run_cases(__spec__.name, CASES, default=[name for name in CASES if name != "large"])
