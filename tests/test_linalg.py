@@ -181,6 +181,8 @@ def test_lasso_without_penalty_is_ridge_and_with_all_of_it_nothing():
     steps = 1e-12 / np.finfo(float).eps  # it ends with, in roundings
     close(W, np.linalg.solve(G + 0.1 * np.eye(8), C), condition=steps)
     assert not lasso_solve(G, C, 1.001 * np.abs(C).max(axis=0, keepdims=True), 0.0).any()
+    tiny = np.where(np.arange(4) == 2, 1e-320, C)  # a column that is next to nothing beside the penalty of all
+    assert not lasso_solve(G, tiny, np.full((1, 4), 1e-6 * np.abs(C).max()), 0.1)[:, 2].any()
 
 
 @pytest.mark.parametrize("vectors_first", [True, False])

@@ -3,9 +3,9 @@
     PILAE_DATA=folder python -m studies.speed.profiles [case ...]
 
 Each fit has a process of its own and one thread, so that a profiler sees all that is computed, and all times are those
-of the processor. It runs once alone and once under cProfile, which makes small fits slower: "profiled" says how much. The time of each function
-without those that it calls is added up by `KINDS`; a product that stands in a function as an operator is part of that
-function. Writes studies/speed/results/profiles.json.
+of the processor. It runs once alone and once under cProfile, which makes small fits slower: "profiled" says how much.
+The time of each function without those that it calls is added up by `KINDS`; a product that stands in a function as an
+operator is part of that function. Writes studies/speed/results/profiles.json.
 """
 
 import cProfile

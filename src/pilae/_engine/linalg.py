@@ -258,7 +258,7 @@ def lasso_solve(G: Array, C: Array, l1: Array, ridge: float, tolerance: float = 
     xp, p = namespace(G), int(G.shape[0])
     largest = xp.max(xp.abs(C), axis=0, keepdims=True)
     unit = xp.where(largest > 0, largest, xp.ones_like(largest))
-    C, l1 = C / unit, l1 / unit  # columns of one size: they are done together
+    C, l1 = C / unit, xp.minimum(l1, unit) / unit  # columns of one size, done together; from 1 on all is zero
     rho = float(xp.sum(diagonal(G))) / p
     Z, U = xp.zeros_like(C), xp.zeros_like(C)
     if rho <= 0:
