@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from queue import SimpleQueue
 
 import joblib
@@ -16,8 +17,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers import blobs, close
 from pilae import SHLN, ConvPILAE, PILAEClassifier, PILAERegressor, PILClassifier, StackedPILAE
-from pilae._arrays import cholesky, gram, matmul, solve_triangular, threads
+from pilae._arrays import NUMPY, cholesky, gram, matmul, solve_triangular, threads
 from pilae._arrays.threads import PART, in_parts, in_turn, sharing
+from pilae._data.rows import Rows
 from pilae._engine.activations import ACTIVATIONS
 
 X, Y = blobs(300)
@@ -283,6 +285,31 @@ def test_answers_do_not_depend_on_who_else_computes(two, monkeypatch):
         answers = joblib.Parallel()(joblib.delayed(model.predict_proba)(X) for _ in range(8))
     for answer in answers:
         np.testing.assert_array_equal(answer, alone)
+
+
+def test_many_blocks_are_answered_by_several_threads_as_by_one(two, monkeypatch):
+    """Each its own block; the first, and answers of text, one after another."""
+    X, asked = np.random.default_rng(0).standard_normal((50_000, 3)), []
+
+    def noted(X, meet=None):
+        new = threading.current_thread() not in asked[1:]
+        asked.append(threading.current_thread())
+        if meet is not None and len(asked) > 1 and new:
+            meet.wait()  # nobody goes on before a second thread is there
+        return X @ np.arange(3.0)
+
+    monkeypatch.setattr(threads, "PART", 1e4)
+    rows, both = Rows(X, NUMPY, block_rows=1000), threading.Barrier(2, timeout=60)
+    np.testing.assert_array_equal(rows.map(noted, 3), X @ np.arange(3.0))
+    assert set(asked) == {threading.current_thread()}
+    asked.clear()
+    np.testing.assert_array_equal(rows.map(partial(noted, meet=both), 3, at_once=True), X @ np.arange(3.0))
+    assert len(asked) == 50
+    assert len(set(asked)) == 2
+    words = rows.map(lambda X: np.array(["a" * (k % 7) for k in range(len(X))]), 3, at_once=True)
+    assert words.tolist() == ["a" * (k % 1000 % 7) for k in range(50_000)]
+    with pytest.raises(ValueError, match="overflows"):
+        rows.map(lambda X: np.where(X < 4.0, X, np.inf), 3, at_once=True)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])

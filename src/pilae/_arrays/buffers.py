@@ -5,6 +5,7 @@ memory comes in pages that the system has to clear first, and on a virtual machi
 find.
 """
 
+import math
 import threading
 from collections import deque
 
@@ -67,8 +68,8 @@ class _Lease:
 
 def empty(shape: tuple[int, ...], dtype: object) -> np.ndarray:
     """`numpy.empty` of floating-point numbers, in memory that this call of pilae has used before if there is some."""
-    kind = np.dtype(dtype)  # type: ignore[call-overload]
-    size, pool = kind.itemsize * int(np.prod(shape)), getattr(_of_thread, "pool", None)
+    kind: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
+    size, pool = kind.itemsize * math.prod(shape), getattr(_of_thread, "pool", None)
     if pool is None or size < LEAST:
         return np.empty(shape, kind)
     return np.asarray(_Lease(pool, pool.take(size), shape, kind))

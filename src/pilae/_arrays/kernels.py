@@ -36,7 +36,9 @@ CACHED_NUMBERS = 2**16
 def plus_diagonal(G: Array, value: float, *, overwrite: bool = False) -> Array:
     """G + value * I, as a new array, or in the place of G where the library can."""
     if isinstance(G, np.ndarray):
-        A = G if overwrite else G.copy()
+        A = G if overwrite else empty(G.shape, G.dtype)
+        if not overwrite:
+            A[...] = G
         A.flat[:: A.shape[0] + 1] += value
         return A
     if compat.is_torch_array(G):

@@ -150,6 +150,8 @@ class Question(NamedTuple):
     """Of the widest array that comes after the network."""
     method: str
     args: tuple = ()
+    at_once: bool = False
+    """Whether several threads may ask at the same time, each about a block of its own."""
 
 
 def is_few(X: Any, place: Place, columns: Columns) -> bool:
@@ -176,7 +178,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
     A few rows of plain numbers, where the model lives, are one block as they are: looking at them closely would take
     longer than the answer. What is wrong with them is said on the usual way.
     """
-    f, after, method, args = question
+    f, after, method, args, at_once = question
     width = max(columns.width, place.widest, after)
     if is_few(X, place, columns):
         with np.errstate(over="ignore", invalid="ignore"), sharing(X, work=X.size * width):
@@ -185,7 +187,7 @@ def answers(model: Asked, place: Place, columns: Columns, X: Any, question: Ques
                 return part.copy() if np.may_share_memory(part, X) else part
     if is_dask(X):
         return lazily(model, method, X, args)
-    return rows_to_ask(model._running(), place, columns, X, method).map(f, width)
+    return rows_to_ask(model._running(), place, columns, X, method).map(f, width, at_once=at_once)
 
 
 def rows_to_ask(running: Running, place: Place, columns: Columns, X: Any, method: str) -> Rows:

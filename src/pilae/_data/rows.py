@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from .._arrays import NUMPY, Array, Space, float_name, space_of, take_rows, times_powers, to_numpy
-from .._arrays.threads import sharing
+from .._arrays.threads import in_parts, sharing
 from .._base.progress import Progress
 from .._engine.scaling import Extent
 from .blocks import Block
@@ -33,6 +33,8 @@ unless that is fewer than BLOCK_ROWS: every block ends with an addition to the w
 
 BLOCK_ROWS = 8192
 
+MANY_BLOCKS = 8
+"""Blocks from which several threads answer whole ones, each its own, instead of sharing each."""
 
 LARGE = 1e12
 """Numbers up to it can be squared and added up in float32."""
@@ -195,8 +197,9 @@ class Rows:
         """The same rows under another gauge, and in another dtype."""
         return replace(self, gauge=gauge, dtype=dtype)
 
-    def map(self, f: Callable[[Array], Array], width: int) -> Array:
-        """f of every block, one below the other, in the library and on the device of X (text stays in NumPy)."""
+    def map(self, f: Callable[[Array], Array], width: int, *, at_once: bool = False) -> Array:
+        """f of every block, one below the other, in the library and on the device of X (text stays in NumPy).
+        `at_once`: f may be asked of several blocks at the same time."""
 
         def answer(X: Array) -> Array:
             work = X.shape[0] * X.shape[1] * width
@@ -213,6 +216,11 @@ class Rows:
                 part = to_numpy(answer(block.X))
                 if out is None:
                     out = np.empty((self.n, *part.shape[1:]), dtype=part.dtype)
+                    many = self.in_memory and self.n > MANY_BLOCKS * len(part)
+                    if many and at_once and part.dtype.kind in "biuf":
+                        out[: len(part)] = part
+                        self._answer_rest(answer, out, len(part), width)
+                        break
                 elif part.dtype != out.dtype:  # strings of another length
                     out = out.astype(np.promote_types(part.dtype, out.dtype))
                 out[block.start : block.start + len(part)] = part
@@ -221,6 +229,19 @@ class Rows:
         if isinstance(parts[0], np.ndarray) and parts[0].dtype.kind not in "biuf":
             return np.concatenate(parts)
         return home.xp.concat([home.asarray(part) for part in parts], axis=0)
+
+    def _answer_rest(self, answer: Callable[[Array], Array], out: np.ndarray, step: int, width: int) -> None:
+        """The answers to all blocks of `step` rows but the first into `out`, by several threads."""
+        starts = range(step, self.n, step)
+
+        def some(part: slice) -> None:
+            for start in starts[part]:
+                rows = slice(start, min(start + step, self.n))
+                out[rows] = to_numpy(answer(self.block(rows.start, rows.stop).X))
+
+        work = 2.0 * self.n * self.d * width
+        with sharing(self.X, work=work):
+            in_parts(some, len(starts), work)
 
     def mapped(self, f: Callable[[Array], Array]) -> Rows:
         """The same rows with f(X) for X, held whole: for samples."""

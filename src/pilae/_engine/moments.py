@@ -245,7 +245,7 @@ class Moments:
         if not isinstance(self.aa, np.ndarray):
             G = self.aa - _outer(self.sum_a, self.sum_a / self.weight)
             return G if scale is None else G * _outer(scale, scale)
-        G, mean = np.empty_like(self.aa), self.sum_a / self.weight
+        G, mean = empty(self.aa.shape, self.aa.dtype), self.sum_a / self.weight
         for part in pieces(G):
             np.subtract(self.aa[part], _outer(self.sum_a[part], mean), out=G[part])
             if scale is not None:
@@ -331,6 +331,9 @@ class Moments:
             return xp.zeros(A.shape[1], dtype=xp.float64, device=device)
         if weight is None:
             mean = xp.sum(A, axis=0, dtype=xp.float64) / total
+        elif isinstance(A, np.ndarray):
+            share = weight / total
+            mean = sum((share[part] @ A[part].astype(np.float64) for part in pieces(A)), np.zeros(A.shape[1]))
         else:
             mean = (weight / total) @ xp.astype(A, xp.float64)
         # a number of A's dtype, so that what is subtracted below is exactly what is remembered

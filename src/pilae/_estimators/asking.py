@@ -27,7 +27,8 @@ class Asking(Fitting[FittedModel]):
             said = answer(targets, fitted.features(rows))
             return said if seen is None or bounds is None else _not_beyond(said, bounds.far(rows), seen)
 
-        return answers(self, fitted.network, fitted.columns, X, Question(of, head.widest, called or method))
+        question = Question(of, head.widest, called or method, at_once=head.is_plain)
+        return answers(self, fitted.network, fitted.columns, X, question)
 
     def is_far(self, X: Any) -> Array:
         """Whether each row lies far outside what the model was fitted on: one of its numbers is beyond the range seen

@@ -143,7 +143,7 @@ class BaseStack(
         fitted = self._read()
         network = fitted.network
         _need_decoders(network, "score_samples")
-        question = Question(lambda rows: -_row_errors(network, rows), 0, "score_samples")
+        question = Question(lambda rows: -_row_errors(network, rows), 0, "score_samples", at_once=True)
         return answers(self, network, fitted.columns, X, question)
 
 
@@ -289,7 +289,7 @@ def features_of_layer(model: Fitting, X: Any, layer: int | None) -> Array:
     """What the first layers make of rows; None: all of them."""
     fitted: FittedNetwork = model._read()
     network, depth = fitted.network, layer_number(model, fitted.network, layer)
-    question = Question(lambda rows: network(rows, depth), 0, "transform", (layer,))
+    question = Question(lambda rows: network(rows, depth), 0, "transform", (layer,), at_once=True)
     return answers(model, network, fitted.columns, X, question)
 
 

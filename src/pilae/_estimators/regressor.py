@@ -343,7 +343,7 @@ class PILAERegressor(RegressorMixin, BasePILAE, onnx="regressor"):
                 low, high = xp.where(far, xp.minimum(low, least), low), xp.where(far, xp.maximum(high, most), high)
             return xp.stack([low, high], axis=-1)
 
-        question = Question(ends, head.widest, "predict_interval", (coverage,))
+        question = Question(ends, head.widest, "predict_interval", (coverage,), at_once=True)
         return answers(self, network, fitted.columns, X, question)
 
     def score(self, X, y=None, sample_weight=None) -> float:

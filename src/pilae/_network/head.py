@@ -42,6 +42,11 @@ class Head(Protocol):
         """Columns of the widest array that it makes of rows; 0 where that says nothing."""
         return self.width or 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its answers are products and what is done number by number: several threads may ask at once."""
+        return False
+
     def predict(self, targets: Targets, F: Array) -> Array: ...
 
     def decision_function(self, targets: Targets, F: Array) -> Array: ...
@@ -104,6 +109,10 @@ class LinearHead(Head):
     def width(self) -> int:
         """Hidden neurons, or features where there is no hidden layer."""
         return int(self.output.coef.shape[0]) if self.hidden is None else self.hidden.width
+
+    @property
+    def is_plain(self) -> bool:
+        return True
 
     def features(self, F: Array) -> Array:
         """What the output layer sees."""
