@@ -23,7 +23,7 @@ def products() -> str:
         (f"{name}: {plain.get(what, what)}", f"{value:,.0f}" if value > 100 else f"{value:.2f}")
         for name in ("iris", "prediction, paper's network", "prediction, 10^6 rows x 54", "import")
         for what, value in cases[name].items()
-        if what != "commit"
+        if isinstance(value, float)
     ]
     foot = made("python -m studies.speed.products", found["machine"], cases.values())
     return f"{fits}\n\n{table('small things | ', small)}\n\n{foot}"
