@@ -1,18 +1,53 @@
 """Tables into pages: what stands between <!-- name --> and <!-- /name --> comes from results, all else from people.
 
-A study says in its pages.py which tables stand in which page; `python -m studies render` writes all of them.
+A study says in its pages.py which tables stand in which page, and in its pictures.py what is drawn from which results;
+`python -m studies render` writes all of them.
 """
 
+import hashlib
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Tables = Mapping[str, Callable[[], str]]
 """By the name of their marks."""
 
 ROOT = Path(__file__).parents[1]
+
+
+class Picture(NamedTuple):
+    """A picture of a page, drawn from results."""
+
+    draw: "Callable[[Figure], None]"
+    size: tuple[float, float]
+    """Inches."""
+    results: tuple[Path, ...]
+
+    @property
+    def source(self) -> str:
+        """What stands in the picture's file of what it was drawn from: files of results with their hashes."""
+        return "; ".join(
+            f"{path.relative_to(ROOT).as_posix()} {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+            for path in self.results
+        )
+
+    def write(self, path: Path) -> None:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=self.size, layout="constrained")
+        with mpl.rc_context({"svg.hashsalt": "pilae", "font.size": 10}):  # the same file from the same numbers
+            self.draw(figure)
+            figure.savefig(path, format="svg", metadata={"Date": None, "Source": self.source})
+
+
+Pictures = Mapping[str, Picture]
+"""By their files, seen from the root of the repository."""
 
 
 def named(*tables: Callable[[], str]) -> Tables:
@@ -32,10 +67,12 @@ def rendered(text: str, tables: Tables) -> str:
     return text
 
 
-def write(pages: Mapping[str, Tables]) -> None:
+def write(pages: Mapping[str, Tables], pictures: Pictures) -> None:
     for page, tables in pages.items():
         path = ROOT / page
         path.write_text(rendered(path.read_text(), tables))
+    for name, picture in pictures.items():
+        picture.write(ROOT / name)
 
 
 def table(head: str, rows: Iterable[Mapping[str, Any] | Sequence[str]], line: str = "", known: int = 0) -> str:

@@ -21,6 +21,7 @@ from pilae.cli import main
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+STUDIES = sorted(path.relative_to(ROOT / "studies") for path in (ROOT / "studies").rglob("*.md"))
 EXAMPLES = sorted(path.name for path in (ROOT / "docs/examples").glob("*.py") if path.name != "federated.py")
 """That one is run by test_public."""
 
@@ -37,6 +38,12 @@ NOT_EXECUTED = [
     ("docs/start.md", "installs software"),
     ("docs/stream.md", "needs river"),
 ]
+
+NO_PICTURE = {f"docs/{page}.md" for page in ("api", "changelog", "contributing", "guide", "licences", "promises")} | {
+    "docs/reproduction.md",
+    "docs/results.md",
+}
+"""Lists, and pages that are files elsewhere."""
 
 HOLDS = {
     "README.md": "model.score(X_test, y_test) > 0.95 and X_hat.shape == X_test.shape",
@@ -160,9 +167,34 @@ def test_the_examples_run(script, tmp_path, monkeypatch):
     plt.close("all")
 
 
-def test_links_between_files_lead_somewhere():
-    for page in [*PAGES, *(f"studies/{name}.md" for name in ("README", "paper/RESULTS", "paper/QUICK"))]:
-        text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.M | re.S)
-        for place in re.findall(r"\]\((?!https?:|#)([^)\s#]+)", text):
-            target = (ROOT / page).parent / place
-            assert place == "auto_examples/index.rst" or target.exists(), (page, place)  # make docs writes that one
+def prose(page):
+    """A page without its code."""
+    return re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.M | re.S)
+
+
+def anchors(page):
+    """What a link into a page can name: its headings, as GitHub and MyST name them, and places named by hand."""
+    heads = re.findall(r"^#{1,6} (.*)$", prose(page), flags=re.M)
+    named = re.findall(r"^\((.*)\)=$", prose(page), flags=re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads} | set(named)
+
+
+LINKING = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", *sorted(f"studies/{path}" for path in STUDIES)]
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_links_between_files_lead_somewhere(page):
+    for place, anchor in re.findall(r"\]\((?!https?:)([^)\s#]*)#?([^)\s]*)\)", prose(page)):
+        target = (ROOT / page).parent / place if place else ROOT / page
+        assert place == "auto_examples/index.rst" or target.exists(), (page, place)  # make docs writes that one
+        if anchor:
+            assert anchor in anchors(target.resolve().relative_to(ROOT)), (page, place, anchor)
+
+
+def test_pages_that_answer_a_question_have_a_picture_and_pictures_have_words():
+    for page in PAGES:
+        pictures = re.findall(r"!\[([^]]*)\]\(([^)]*)\)", prose(page))
+        assert bool(pictures) != (page in NO_PICTURE), page
+        assert all(len(words) > 20 for words, _ in pictures), page
+    used = {Path(place).name for page in PAGES for place in re.findall(r"!\[[^]]*\]\(([^)]*)\)", prose(page))}
+    assert {path.name for path in (ROOT / "docs").glob("*.svg")} <= used

@@ -14,7 +14,7 @@ from sklearn.datasets import make_blobs
 
 from helpers import tolerance
 from studies import render, store
-from studies.__main__ import PAGES
+from studies.__main__ import PAGES, PICTURES
 from studies.continual import peers, tasks
 from studies.data import Split, pixels
 from studies.measure import describe
@@ -194,6 +194,19 @@ def test_the_pages_are_those_of_the_results():
     for page, tables in PAGES.items():
         text = (ROOT / page).read_text()
         assert render.rendered(text, tables) == text, f"{page}: python -m studies render"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_that_of_its_results(name, tmp_path):
+    stored, picture = (ROOT / name).read_text(), PICTURES[name]
+    assert picture.source in stored, f"{name}: python -m studies render"
+    picture.write(tmp_path / "picture.svg")
+    drawn = (tmp_path / "picture.svg").read_text()
+    assert len(drawn) < 70_000
+    maker = "Matplotlib v[0-9.]*"
+    if re.search(maker, stored)[0] == re.search(maker, drawn)[0]:  # others may put ticks elsewhere
+        words = [re.findall("<!-- (.*) -->", text) for text in (stored, drawn)]
+        assert words[0] == words[1], f"{name}: python -m studies render"
 
 
 def test_every_mark_has_a_table():

@@ -1,15 +1,16 @@
-"""The pictures of the pages on streams, sites, deletion, classes and groups, drawn by their own code:
+"""The pictures of pages that draw them by their own code, each of which leaves a `figure`:
 python docs/examples/pages.py [folder]
 """
 
 import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import matplotlib
 
 DOCS = Path(__file__).resolve().parents[1]
-PAGES = ("stream", "sites", "deletion", "later_classes", "groups")
+PAGES = ("start", "tables", "stream", "sites", "deletion", "later_classes", "groups")
 
 
 def main(folder: Path) -> None:
@@ -18,11 +19,12 @@ def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for page in PAGES:
         text = (DOCS / f"{page}.md").read_text()
-        blocks = re.findall(r"^(% not executed.*\n)?```python\n(.*?)^```$", text, flags=re.M | re.S)
+        blocks = re.findall(r"^(% not executed[^\n]*\n)?```python\n(.*?)^```$", text, flags=re.M | re.S)
         space: dict = {}
         for skipped, code in blocks:
-            if not skipped:
-                exec(compile(code, page, "exec"), space)
+            if not skipped and "figure" not in space:  # what comes after it is not needed
+                with redirect_stdout(None):
+                    exec(compile(code, page, "exec"), space)
         space["figure"].savefig(folder / f"{page}.svg", metadata={"Date": None})
 
 
