@@ -19,9 +19,9 @@ def mixed(figure: Any) -> None:
     names = sorted(boosting, key=boosting.__getitem__)
     ax = figure.subplots()
     for label, found, few, style in (
-        ("above or below skrub's linear model", linear, names, {"color": OTHER, "mfc": "white"}),
         ("above skrub's boosting", boosting, [name for name in names if boosting[name] >= 0], {"color": OWN}),
         ("below it", boosting, [name for name in names if boosting[name] < 0], {"color": WORSE}),
+        ("above or below skrub's linear model", linear, names, {"color": OTHER, "mfc": "white", "zorder": 1}),
     ):
         places = [max(min(found[name], MOST), -MOST) for name in few]
         ax.plot(places, [names.index(name) for name in few], marker="o", ms=6, ls="", label=label, **style)
