@@ -27,9 +27,9 @@ WIDER, MUCH_WIDER = 1.4, 2.0
 """A last round is held if it is wider than the one before by this factor; one between the first and the last, if the
 last is wider than that by the second."""
 
-HOPELESS = 1.0
+HOPELESS = 2.0
 """A candidate that is worse than the best by so many standard errors on one half of few rows is not asked on the
-other: of 17 tables a sixth of the time, at the same loss on rows held out."""
+other."""
 
 GAIN, LITTLE_GAIN = 2.0, 1.2
 """A candidate comes into the next round if its loss is within this factor of the lowest: the first for those whose
