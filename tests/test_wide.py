@@ -1,5 +1,6 @@
 """More columns than rows: the output layer is solved where the rows are, and is the one of before."""
 
+import dask.array
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,7 +8,7 @@ import torch
 from sklearn.linear_model import Ridge
 
 from helpers import close
-from pilae import PILAEClassifier, PILAERegressor, load
+from pilae import PILAEClassifier, PILAERegressor, load, scan_blocks
 from pilae._network import solving
 from pilae._network.fit_output import OutputFit
 
@@ -81,6 +82,23 @@ def test_other_rows(kind):
     exact = PILAERegressor(depth=0, head="ridge", ridge=1e-2).fit(X, NUMBERS)
     dtype = "float32" if kind == "float32" else "float64"
     close(np.asarray(model.predict(rows)), exact.predict(X), dtype=dtype, condition=200 / 1e-2, terms=260)
+
+
+@pytest.mark.parametrize("kind", ["blocks", "dask"])
+@pytest.mark.parametrize("weight", [None, RNG.integers(0, 4, 60).astype(float)], ids=["rows", "weights"])
+def test_rows_in_parts_are_solved_among_rows_too(kind, weight):
+    columns = (X, CLASSES) if weight is None else (X, CLASSES, weight)
+    model, whole = (PILAEClassifier(head="ridge", random_state=0) for _ in range(2))
+    if kind == "blocks":
+        model.fit(scan_blocks(lambda: (tuple(c[a:b] for c in columns) for a, b in ((0, 7), (7, 40), (40, 60)))))
+    else:
+        X_parts, *others = (dask.array.from_array(c, chunks=(17, *c.shape[1:])) for c in columns)
+        model.fit(X_parts, others[0], sample_weight=None if weight is None else others[1])
+    whole.fit(X, CLASSES, sample_weight=weight)
+    assert model.head_.output.route == "eigh (rows x rows)"
+    assert model.search_ == whole.search_ == []
+    close(model.decision_function(NEW), whole.decision_function(NEW), condition=200 / min(whole.ridge_, 1), terms=260)
+    assert model.loo_score_ == whole.loo_score_
 
 
 def test_tens_of_thousands_of_columns_need_no_square_of_them():

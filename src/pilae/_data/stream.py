@@ -165,12 +165,14 @@ def all_wanted(choices: list[Choice]) -> np.ndarray:
 
 
 def joined(space: Space, blocks: list[Block]) -> Block:
-    """The rows and weights of blocks one after another."""
-    X, w = space.xp.concat([block.X for block in blocks], axis=0), None
+    """The rows, targets and weights of blocks one after another."""
+    X, Z, w = space.xp.concat([block.X for block in blocks], axis=0), None, None
+    if blocks[0].Z is not None:
+        Z = space.xp.concat([block.Z for block in blocks], axis=0)
     if any(block.w is not None for block in blocks):
         weights = [np.ones(int(block.X.shape[0])) if block.w is None else block.w for block in blocks]
         w = space.xp.concat([space.asarray(weight, "float64") for weight in weights])
-    return Block(X, None, w, 0)
+    return Block(X, Z, w, 0)
 
 
 READ_AHEAD = 2

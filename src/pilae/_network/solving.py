@@ -11,6 +11,5 @@ from .wide_output import WideFit
 def fit_output(head_input: HeadInput, hidden: HiddenLayer | None, neurons: np.ndarray, spec: OutputSpec) -> LinearHead:
     """Solve the output layer in one pass, and score it by leave-one-out; `neurons` says which scored rows became
     neurons."""
-    rows = head_input.rows
-    wide = hidden is None and rows.in_memory and rows.n < head_input.columns
+    wide = hidden is None and head_input.rows.n < head_input.columns
     return (WideFit if wide else OutputFit)(head_input, hidden, neurons, spec).head()

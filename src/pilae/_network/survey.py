@@ -287,6 +287,6 @@ def check_columns_fit(d: int, space: Space, dual: bool) -> None:
     if d > most and not dual:
         raise ValueError(
             f"X has {d} columns, and fitting needs a square matrix of that size; at most {most} are taken (more "
-            "only with fewer rows than columns: with head='ridge', or below 256 MiB in all). Reduce the columns first, "
-            "for example with sklearn.decomposition.TruncatedSVD or a smaller hashing space."
+            "only with fewer rows than columns: with head='ridge', of a source up to 4 GiB, or below 256 MiB in all). "
+            "Reduce the columns first, for example with sklearn.decomposition.TruncatedSVD or a smaller hashing space."
         )

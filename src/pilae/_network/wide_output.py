@@ -35,12 +35,15 @@ class WideFit(OutputFit):
         head_input = self.input
         rows, scored = head_input.rows, head_input.scored
         self.inner = scaling_of(self.moments, None)
-        self.F, root = _features(head_input, rows), _root(rows)
-        asked = _features(head_input, scored)
-        space, n = rows.space, rows.n
+        whole, space = rows.whole(), rows.space  # less than a square of columns, wherever the rows come from
+        self.F, self.Z, self.root = head_input.cache.network(whole.X), whole.Z, None
+        if whole.w is not None:
+            self.root = space.xp.sqrt(whole.w)[:, None]
+        del whole
+        n, asked = int(self.F.shape[0]), _features(head_input, scored)
         K = space.xp.zeros((n, n), dtype=space.xp.float64, device=space.device)
         between = space.xp.zeros((scored.n, n), dtype=space.xp.float64, device=space.device)
-        for a, b in zip(self._parts(self.F, root), self._parts(asked), strict=True):
+        for a, b in zip(self._parts(self.F, self.root), self._parts(asked), strict=True):
             K += gram(a.mT)
             between += matmul(b, a.mT)
         U, self.s = kept_eigen(K)
@@ -52,11 +55,9 @@ class WideFit(OutputFit):
         return self._sums(partial(Moments, self.input.rows.space, full=False))
 
     def _factors(self, *, nested: bool) -> tuple[Scaling, RidgeFactors]:
-        rows, xp = self.input.rows, self.input.rows.space.xp
-        root = _root(rows)
-        Z = xp.concat([xp.astype(block.Z, xp.float64, copy=False) for block in rows.blocks()], axis=0)
-        Z = Z - self.moments.mean_b
-        C = self.s[:, None] ** 2 * matmul(self.back.mT, Z if root is None else Z * root)
+        xp = self.input.rows.space.xp
+        Z = xp.astype(self.Z, xp.float64, copy=False) - self.moments.mean_b
+        C = self.s[:, None] ** 2 * matmul(self.back.mT, Z if self.root is None else Z * self.root)
         nothing = xp.zeros_like(self.s)
         return Scaling(nothing, nothing + 1.0), RidgeFactors.of_independent(self.s**2, C, self.moments.weight)
 
@@ -66,7 +67,7 @@ class WideFit(OutputFit):
     def _solution(self, factors: RidgeFactors, ridge: float, scaling: Scaling) -> tuple[Array, Array]:
         rows, xp = self.input.rows, self.input.rows.space.xp
         alpha = matmul(self.back, factors.at(ridge).coefficients())
-        coef = xp.concat([matmul(a.mT, alpha) for a in self._parts(self.F, _root(rows))], axis=0)
+        coef = xp.concat([matmul(a.mT, alpha) for a in self._parts(self.F, self.root)], axis=0)
         coef = coef * self.inner.inverse[:, None]
         asarray = rows.space.asarray
         return asarray(coef, rows.dtype), asarray(self.moments.mean_b - self.moments.mean_a @ coef, rows.dtype)
@@ -90,8 +91,3 @@ def _features(head_input: HeadInput, rows: Rows) -> Array:
     """What the output layer sees of all rows."""
     parts = [head_input.cache.network(block.X) for block in rows.blocks()]
     return parts[0] if len(parts) == 1 else rows.space.xp.concat(parts, axis=0)
-
-
-def _root(rows: Rows) -> Array | None:
-    """Of the weights, as a column."""
-    return None if rows.weight is None else rows.space.asarray(np.sqrt(rows.weight)[:, None], "float64")

@@ -31,6 +31,9 @@ from .trial import Sampled
 FITTED_ROWS = 10_000
 """fit_rows="auto" tries to do with so many rows for the autoencoders, or ten for each column."""
 
+HELD_BYTES = 2**32
+"""Of a source whose rows are fewer than its columns so much is held, where nothing but a ridge is wanted."""
+
 FITTED_WIDTH = 1000
 """Neurons of the head that judges whether they are enough."""
 
@@ -165,8 +168,8 @@ def _surveyed(spec: Spec, rows: Rows) -> Survey:
 def is_linear(spec: Spec, rows: Rows) -> bool:
     """Whether there is nothing to choose but a ridge: no hidden neurons, and no layers on more columns than rows."""
     given = spec.depth in (None, 0) and spec.growth == "loo" and spec.width.listed is None
-    curved = spec.input_scaling in CURVED
-    return given and not curved and spec.head.kind == "ridge" and rows.in_memory and rows.n < rows.d
+    curved, held = spec.input_scaling in CURVED, rows.in_memory or 8 * rows.n * rows.d <= HELD_BYTES
+    return given and not curved and spec.head.kind == "ridge" and rows.n < rows.d and held
 
 
 def _given_plan(spec: Spec, survey: Survey) -> Plan:
