@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import statistics
 import tokenize
 from pathlib import Path
@@ -61,6 +62,14 @@ def test_functions_are_short():
         (path.name, *found) for path in FILES for found in functions(path.read_text()) if found[1] > LONGEST_FUNCTION
     ]
     assert len(long) <= MOST_LONG_FUNCTIONS, long
+
+
+def test_no_test_asserts_how_long_something_takes():
+    """Machines are busy, slow or emulated: what may be asserted is counted, and seconds belong to the studies."""
+    clocks = re.compile(r"\b(?:perf_counter|process_time|thread_time|monotonic|time|default_timer)(?:_ns)?\(\)")
+    tests = [path for path in Path(__file__).parent.glob("*.py") if path != Path(__file__)]
+    assert len(tests) > 50
+    assert [path.name for path in tests if clocks.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize("words", ["params: Any", "self: Any"])

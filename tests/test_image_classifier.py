@@ -64,8 +64,9 @@ def test_the_luck_of_having_been_chosen_is_taken_off_the_score():
 @pytest.mark.parametrize(("then", "now"), [(1, 1 / 16), (1 / 16, 1)])
 def test_pixels_on_another_scale_are_warned_of(then, now):
     model = PILAEImageClassifier(**FIXED).fit(X * then, Y)
-    with pytest.warns(UserWarning, match=r"The largest pixel is .*, and it was .* in the images of fit"):
+    with pytest.warns(UserWarning, match=r"The largest pixel is .*, and it was .* in the images of fit") as said:
         model.predict(LATER * now)
+    assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.predict(LATER * then)
@@ -117,6 +118,25 @@ def test_onnx_is_refused_in_one_sentence_wherever_it_is_asked_for(tmp_path):
         ):
             convert()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["partial_fit", "forget", "merge"])
+def test_what_needs_sums_is_refused_in_one_sentence(name):
+    assert not hasattr(PILAEImageClassifier(), name)
+    with pytest.raises(AttributeError, match=rf"PILAEImageClassifier has no {name}: .*ConvPILAE\(\)"):
+        getattr(PILAEImageClassifier(), name)
+
+
+def test_images_that_cannot_be_fitted_are_refused_in_one_sentence():
+    with pytest.raises(ValueError, match="of several sizes"):
+        PILAEImageClassifier().fit([np.zeros((8, 8)), np.zeros((5, 8))], [0, 1])
+    with pytest.raises(ValueError, match=r"one class only .*: check the targets\.$"):
+        PILAEImageClassifier().fit(X, np.zeros(len(X)))
+
+
+def test_a_report_on_new_images_needs_their_classes():
+    with pytest.raises(ValueError, match=r"report\(X, y\)"):
+        PILAEImageClassifier(**FIXED).fit(X, Y).report(LATER)
 
 
 def test_a_kernel_is_shown_in_one_line():

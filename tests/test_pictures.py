@@ -66,6 +66,16 @@ def test_images_are_gray_if_all_are(tmp_path):
     assert np.array_equal(images, [np.repeat(GRAY[:, :, None], 3, axis=2), COLOUR])
 
 
+def test_a_gray_image_that_a_lossy_format_keeps_is_gray(tmp_path):
+    smooth_gray = np.repeat(smooth(24, 24)[..., :1], 3, axis=2)
+    off = smooth_gray + rng.integers(0, reading.GRAY_LEVELS + 1, smooth_gray.shape).astype(np.uint8)
+    path = folder_of(tmp_path / "gray", a={"1.png": smooth_gray}, b={"1.png": off, "2.png": GRAY})
+    assert datasets.load_images(path, size=(24, 24)).images.ndim == 3
+    off[3, 4, 1] += 20
+    path = folder_of(tmp_path / "tinted", a={"1.png": smooth_gray}, b={"1.png": off})
+    assert datasets.load_images(path).images.ndim == 4
+
+
 def test_sixteen_bits_keep_the_first_eight(tmp_path):
     deep = Image.fromarray(GRAY.astype(np.uint16) * 256 + 200)
     assert np.array_equal(pixels(tmp_path, deep, Layout(8, 6, 1))[..., 0], GRAY)

@@ -94,10 +94,13 @@ def all_classes(name: str, labels: np.ndarray, announced: ArrayLike | None = Non
                 f"y holds {strange[:5]}, which are not among the classes given: list all of them, or none."
             )
     if len(classes) < 2:
+        later = (
+            ", or where others come later give the first rows with the names of all of them to "
+            "PILAEClassifier.partial_fit(X, y, classes=[...])"
+        )
         raise ValueError(
-            f"{name} needs at least two classes, but y holds one class only "
-            f"({classes.tolist()[0]!r}): check the target column, or where others come later give the first rows with "
-            "the names of all of them to PILAEClassifier.partial_fit(X, y, classes=[...])."
+            f"{name} needs at least two classes, but y holds one class only ({classes.tolist()[0]!r}): check the "
+            f"targets{later if name == 'PILAEClassifier' else ''}."
         )
     if len(classes) > MAX_CLASSES:
         raise ValueError(

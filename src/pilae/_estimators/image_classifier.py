@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from .._arrays import Array, Space, dtype_name, namespace, space_for, take_rows, to_numpy
 from .._base.progress import CallbackSupportMixin, Progress, peak_megabytes, with_callbacks
+from .._base.refused import Refused
 from .._base.saveable import saveable
 from .._base.scalars import is_integer, seed_of
 from .._data.check import check_answer, check_pixels
@@ -42,6 +43,11 @@ A_FEW_MORE = 1.25
 
 MOST_MOVES = 5
 """An image and its copies."""
+
+NO_SUMS = (
+    "images are compared with one another, and there are no sums that rows could be added to. Fit it again, or use "
+    "make_pipeline(ConvPILAE(), PILAEClassifier(depth=0, head='ridge')), whose output layer has them."
+)
 
 
 @saveable
@@ -151,6 +157,8 @@ class PILAEImageClassifier(
     def contrast_(self) -> float | None:
         """What was found or given."""
         return self._read().plan.contrast
+
+    partial_fit, forget, merge = (Refused(NO_SUMS) for _ in range(3))
 
     def __init__(
         self,

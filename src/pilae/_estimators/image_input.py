@@ -46,7 +46,13 @@ class TakesImages(Fitting[F], Generic[F]):
         if scipy.sparse.issparse(X):
             raise ValueError(f"{type(self).__name__} does not take sparse data: images are dense, use X.toarray().")
         if not hasattr(X, "ndim"):
-            X = np.asarray(X)
+            try:
+                X = np.asarray(X)
+            except ValueError:  # one list of arrays of several shapes
+                raise ValueError(
+                    "The images are of several sizes, or some are gray and some have colours: bring them to one, as "
+                    "pilae.datasets.load_images does for files."
+                ) from None
         if X.ndim not in (2, 3, 4):
             raise ValueError(
                 f"Expected images as a 3D or 4D array, or a 2D array of rows, got {X.ndim}D array instead. Reshape "

@@ -1,6 +1,5 @@
 """What a `PILAEImageClassifier` knows: a kernel, images to compare with, an output layer."""
 
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from .._arrays import Array, namespace
 from .._base.saveable import check_dtype, check_shape, saveable
 from .._base.scalars import is_integer
+from .._base.warn import warn
 from .._data.targets import Classes
 from .._network.angles import AngleKernel, Cells
 from .._network.branches import Images
@@ -74,10 +74,9 @@ class FittedImageModel(FittedToImages):
         """A warning where pixels are from 0 to 1 that were from 0 to more in `fit`, or the other way round."""
         then, now = self.largest, float(namespace(X).max(X[: min(LOOKED_AT, int(X.shape[0])), :]))
         if 0 < now <= 1 < LEVELS < then or then <= 1 < LEVELS < now:
-            warnings.warn(
+            warn(
                 f"The largest pixel is {now:g}, and it was {then:g} in the images of fit: if these are the same levels "
-                "on another scale, bring them to that one.",
-                stacklevel=2,
+                "on another scale, bring them to that one."
             )
 
     def anchor_cells(self, block_rows: int | str) -> Cells:

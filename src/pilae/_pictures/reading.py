@@ -27,6 +27,9 @@ KEPT_SIDE, COMMON_SIDE = 128, 64
 MOST_BYTES = 4 * 2**30
 """Of all images together."""
 
+GRAY_LEVELS = 2
+"""Channels of a gray image that a lossy format keeps differ by at most so many levels."""
+
 NAMED = 5
 """Files that cannot be read, in one sentence."""
 
@@ -163,5 +166,5 @@ class Reader:
 
 
 def _coloured(images: np.ndarray) -> bool:
-    """Whether any pixel is not gray."""
-    return any((image != image[..., :1]).any() for image in images)
+    """Whether any pixel is not gray, what a lossy format does to gray ones aside."""
+    return any((image.max(axis=-1) - image.min(axis=-1) > GRAY_LEVELS).any() for image in images)

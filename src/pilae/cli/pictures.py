@@ -151,9 +151,10 @@ def predict(options: Namespace) -> None:
     with text_to(options.output) as file:
         rows = csv.writer(file, lineterminator="\n")
         chances = [f"class={label}" for label in model.classes_.tolist()] if options.proba else []
-        rows.writerow(["file", "class", *chances])
         for part in _parts(model, reader, Found(files, [""] * len(files), [])):
             answers, P = _answers(model, part.X)
+            if not count:
+                rows.writerow(["file", "class", *chances])
             beside = P.tolist() if options.proba else [[]] * len(P)
             rows.writerows([files[k], a, *p] for k, a, p in zip(part.rows, answers, beside, strict=True))
             count += len(answers)

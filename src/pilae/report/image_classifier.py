@@ -67,7 +67,9 @@ def summarise_image_classifier(
         "filters": [filters_of(model, k)[:SHOWN_FILTERS] for k in range(len(model.kernel_.branches))],
         "code": code_of(model) if code is None else code,
     }
-    if X is not None and y is not None:
+    if X is not None and y is None:
+        raise ValueError("A report on images that were not seen needs their classes, too: report(X, y).")
+    if X is not None:
         y = np.asarray(plain_labels(y)).reshape(-1)
         if len(y) != len(X):
             raise ValueError(f"There are {len(y)} classes for {len(X)} images: give one for each.")
