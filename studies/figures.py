@@ -15,6 +15,7 @@ committed. Parts that need a GPU are left out where there is none, and parts tha
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import os
 import re
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,12 +184,11 @@ def stale(name: str) -> str:
         return f"{', '.join(files)} is not what was measured: python -m studies.figures --note {name!r}"
     trees = [f"src/pilae/{package}" for package in part.code]
     trees += [f"studies/{module.split('.', 1)[1].replace('.', '/')}.py" for module in part.command[:1] if "." in module]
-    changed: set[str] = set()
+    changed, now = set[str](), _git("rev-parse", "HEAD").strip()
     for commit in entry["commits"]:
         if not _git("cat-file", "-t", commit):
             return f"measured at {commit}, which this history does not have"
-        then, now = (_trees(at, trees) for at in (commit, "HEAD"))
-        changed |= {tree.removeprefix("src/pilae/") for tree in trees if then.get(tree) != now.get(tree)}
+        changed |= {tree.removeprefix("src/pilae/") for tree in trees if _differs(commit, now, tree)}
     return (
         f"measured at {', '.join(entry['commits'])}; since then changed: {', '.join(sorted(changed))}"
         if changed
@@ -195,10 +196,28 @@ def stale(name: str) -> str:
     )
 
 
-def _trees(commit: str, paths: list[str]) -> dict[str, str]:
-    """The hashes of folders and files at a commit."""
-    listed = _git("ls-tree", "-d", commit, "--", *paths) + _git("ls-tree", commit, "--", *paths)
-    return {line.split("\t")[1]: line.split()[2] for line in listed.splitlines()}
+@cache
+def _differs(then: str, now: str, tree: str) -> bool:
+    """Whether a folder or a file computes something else at one commit than at another."""
+    files = _git("diff", "--name-only", "--no-renames", then, now, "--", tree).splitlines()
+    return any(_code(then, file) != _code(now, file) for file in files)
+
+
+def _code(commit: str, file: str) -> str:
+    """A file as it was, without comments and docstrings: no figure is older because a sentence is better."""
+    text = _git("show", f"{commit}:{file}")
+    if not file.endswith(".py"):
+        return text
+    module = ast.parse(text)
+    for node in ast.walk(module):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return ast.dump(module)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """A docstring, of whatever it stands in or below."""
+    return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)
 
 
 def _git(*words: str) -> str:

@@ -84,8 +84,16 @@ def test_figures_are_measured_once_and_again_when_their_code_has_changed(project
     commit(project)
     (project / "src/pilae/_search/__init__.py").write_text("# which it does not depend on\n")
     commit(project)
+    engine = project / "src/pilae/_engine/__init__.py"
+    engine.write_text('"""It depends on this package."""\n\nx = 1\n"""Not on its sentences."""\n')
+    commit(project)
+    assert main(["--check", "fast"]) == 1
+    assert main(["fast"]) == 0
+    commit(project)
+    engine.write_text('"""It does depend on this one."""\n\nx = 1  # which is one\n')
+    commit(project)
     assert main(["--check", "fast"]) == 0
-    (project / "src/pilae/_engine/__init__.py").write_text("# which it does\n")
+    engine.write_text("x = 2\n")
     with pytest.raises(SystemExit, match="not committed"):
         main(["fast"])
     commit(project)
