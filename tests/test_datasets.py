@@ -16,7 +16,7 @@ import sklearn.datasets
 from pilae import datasets
 from pilae.datasets import checksum
 from pilae.datasets.formats import Parts, read_idx, read_norb, read_svhn, read_text
-from pilae.datasets.sets import FILES, NPZ, OPENML, SETS
+from pilae.datasets.sets import SETS
 
 RNG = np.random.default_rng(0)
 IMAGES, LABELS = RNG.integers(0, 256, (6, 28, 28), dtype=np.uint8), np.array([0, 1, 2, 2, 1, 0], dtype=np.uint8)
@@ -227,7 +227,7 @@ def test_tables_from_text_equal_those_from_npz(tmp_path, monkeypatch, name, pack
     assert (text.X_test is None) == (n_test == 0)
 
     arrays = {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]} if n_test else {"X": X, "y": y}
-    [stem] = NPZ.get(name, (name,))
+    [stem] = SETS[name].npz or (name,)
     np.savez(tmp_path / f"{stem}.npz", **arrays)
     binary = datasets.load(name, tmp_path, openml=False)
     assert binary.source == f"{stem}.npz"
@@ -332,16 +332,11 @@ def test_a_missing_set_says_where_to_get_it(tmp_path, offline, name):
     assert "(no such folder)" in sentence
     assert ".npz" in sentence
     assert "://" in sentence or "load('" in sentence
-    assert ("no network" in sentence) == (name in OPENML)
-    assert name not in FILES or all(file in sentence for file in FILES[name].names)
+    assert ("no network" in sentence) == (SETS[name].openml is not None)
+    assert SETS[name].files is None or all(file in sentence for file in SETS[name].files.names)
     assert "\n" not in sentence
     with pytest.raises(FileNotFoundError, match="PILAE_DATA is not set"):
         datasets.load(name, openml=False)
-
-
-def test_what_is_known_of_a_set_fits_together():
-    assert {*NPZ, *FILES, *OPENML} <= set(SETS)
-    assert all(files.names for files in FILES.values())
 
 
 def test_unknown_name():

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset
@@ -166,10 +167,14 @@ def test_warnings_point_at_the_line_that_called():
     for model in (
         PILAEClassifier(depth=0, head=SHLN(width="formula")),
         make_pipeline(StandardScaler(), PILAEClassifier(depth=0, head=SHLN(width="formula"))),
+        GridSearchCV(PILAEClassifier(depth=0, head=SHLN(width="formula")), {"ridge": [1e-3]}, cv=2),
     ):
         with pytest.warns(UserWarning, match=r"SHLN\(width='formula'\)") as caught:
             model.fit(X, Y)
-        assert [one.filename for one in caught] == [__file__]
+        assert {one.filename for one in caught} == {__file__}
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed") as caught:
+        PILAEClassifier(depth=0, head="ridge").fit(X, Y[:, None])
+    assert [one.filename for one in caught] == [__file__]
     with pytest.warns(ConvergenceWarning, match="The rank reached") as caught:
         PILClassifier(activation="linear").fit(X, Y)
     assert caught[0].filename == __file__

@@ -43,7 +43,7 @@ _HOMES = {
 """Where names live. They are imported when the first of them is asked for: scikit-learn takes a second, and `pilae
 --help` does without."""
 
-_LATER = ("datasets", "export", "plot", "report", "save")
+_LATER = ("cli", "datasets", "export", "plot", "report", "save")
 """Modules that are imported when they are asked for."""
 
 

@@ -9,7 +9,11 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parents[1]
 _OURS = f"{_PACKAGE}{os.sep}"
 _COMMAND = f"{_PACKAGE / 'cli'}{os.sep}"
-_SKLEARN = tuple(f"{folder}{os.sep}" for folder in getattr(find_spec("sklearn"), "submodule_search_locations", []))
+_WRAPPERS = tuple(
+    f"{folder}{os.sep}"
+    for package in ("sklearn", "joblib")  # searches call through joblib, with one job too
+    for folder in getattr(find_spec(package), "submodule_search_locations", [])
+)
 
 
 class StrangeRows(UserWarning):
@@ -17,14 +21,15 @@ class StrangeRows(UserWarning):
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the line that called pilae: the first outside it and scikit-learn's wrappers, or the command's own.
+    """Warn about the line that called pilae: the first outside it and what scikit-learn wraps around it, or the
+    command's own.
 
     How deep that is depends on both (callbacks, pipelines, searches), so no number could be written down.
     """
     frame, level = sys._getframe(), 1
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if file.startswith(_COMMAND) or not file.startswith((_OURS, *_SKLEARN)):
+        if file.startswith(_COMMAND) or not file.startswith((_OURS, *_WRAPPERS)):
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -1,6 +1,6 @@
 """Some rows, where they are computed with."""
 
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -21,3 +21,12 @@ class Block(NamedTuple):
     codes: np.ndarray | None = None
     unit: np.ndarray | None = None
     group: np.ndarray | None = None
+
+
+@overload
+def unit_of(w: np.ndarray) -> np.ndarray: ...
+@overload
+def unit_of(w: np.ndarray | None) -> np.ndarray | None: ...
+def unit_of(w: np.ndarray | None) -> np.ndarray | None:
+    """The weight that leaving one row out takes away: of a weight of 3, which is three equal rows, one."""
+    return None if w is None else np.minimum(w, 1.0)

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from .._arrays import namespace, space_of, to_numpy
-from .blocks import Block
+from .blocks import Block, unit_of
 from .keys import row_keys
 
 FEWEST_GAPS = 3
@@ -66,7 +66,7 @@ class GapSums:
         keys = row_keys(xp.concat([there, xp.astype(missing, X.dtype)], axis=1), 0)
         self.pattern[columns] += np.where(mask, keys[:, None], np.uint64(0)).sum(axis=0, dtype=np.uint64)
         if block.Z is not None:
-            Z, unit = to_numpy(block.Z).astype(np.float64), np.minimum(w, 1.0) if block.unit is None else block.unit
+            Z, unit = to_numpy(block.Z).astype(np.float64), unit_of(w) if block.unit is None else block.unit
             self.gaps.add(mask.astype(np.float64), columns, Z, w, unit)
             self.all.add(np.ones((n, 1)), np.zeros(1, np.int64), Z, w, unit)
 

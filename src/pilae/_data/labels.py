@@ -3,10 +3,12 @@
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .._arrays import Array, is_foreign, to_numpy
+from .._base.warn import warn
 from .check import check_finite, unmasked
 
 MAX_CLASSES = 5_000
@@ -73,7 +75,13 @@ def checked_labels(y: Array, n: int, name: str) -> np.ndarray:
             "y has several columns with more than two classes, which is not supported: fit one classifier per column, "
             "for example with sklearn.multioutput.MultiOutputClassifier."
         )
-    labels = check_array(y) if kind == "multilabel-indicator" else column_or_1d(y, warn=True)
+    if kind != "multilabel-indicator" and values.ndim == 2:
+        warn(  # scikit-learn's own sentence would point into pilae
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+            "for example using ravel().",
+            DataConversionWarning,
+        )
+    labels = check_array(y) if kind == "multilabel-indicator" else column_or_1d(y)
     check_length(labels, n)
     return labels
 

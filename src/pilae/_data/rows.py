@@ -331,11 +331,6 @@ class Rows:
             return X if self.intake is None else self.intake(X)
 
 
-def unit_of(w: Column) -> Column:
-    """The weight that leaving one row out takes away: of a weight of 3, which is three equal rows, one."""
-    return None if w is None else np.minimum(w, 1.0)
-
-
 def times_factor(factor: Column, codes: Column, w: Column, unit: Column) -> tuple[Column, Column]:
     """Weights and units of rows with the weight of each one's class."""
     if factor is None or codes is None:

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from .._arrays import NUMPY, Array, Space, sender
+from .blocks import Block, unit_of
 from .check import all_finite, has_gaps
 from .gaps import GapsFound
-from .rows import BLOCK_BYTES, Block, Choice, Rows, times_factor, unit_of
+from .rows import BLOCK_BYTES, Choice, Rows, times_factor
 from .sources import Piece, Source, check_piece, check_piece_weight
 from .targets import Encoding, Look, NoTargets, Numbers, Reading
 

@@ -11,12 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from .._arrays import Array, namespace
 from .._base.progress import with_callbacks
 from .._base.saveable import saveable
+from .._data.blocks import unit_of
 from .._data.check import read_X, tamed_weight
 from .._data.dask import is_dask
 from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.labels import all_classes
 from .._data.opening import columns_of, is_streamed, stream_to_fit
-from .._data.rows import times_factor, unit_of
+from .._data.rows import times_factor
 from .._data.targets import Classes, read_labels
 from .._search.spec import Spec
 from . import parameters

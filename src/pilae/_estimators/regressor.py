@@ -14,10 +14,11 @@ from .._base.progress import with_callbacks
 from .._base.saveable import saveable
 from .._base.scalars import is_number
 from .._base.warn import warn
+from .._data.blocks import unit_of
 from .._data.check import read_X, tamed_weight
 from .._data.groups import check_no_groups, give_groups, read_groups
 from .._data.opening import Question, answers, columns_of, is_streamed, stream_to_fit
-from .._data.rows import Rows, unit_of
+from .._data.rows import Rows
 from .._data.sources import Column
 from .._data.stream import on_scale_of
 from .._data.targets import Numbers, Targets, read_numbers

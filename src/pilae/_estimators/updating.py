@@ -10,10 +10,11 @@ import numpy as np
 import sklearn
 
 from .._base.scalars import seed_of
+from .._data.blocks import unit_of
 from .._data.check import check_weight, scaled_weight
 from .._data.groups import check_groups_again, check_no_groups, give_groups, read_groups
 from .._data.opening import is_few, is_streamed, rows_to_ask, stream_to_add
-from .._data.rows import Rows, times_factor, unit_of
+from .._data.rows import Rows, times_factor
 from .._data.targets import Targets
 from . import stream, update
 from .arrival import Arrival, check_window_order

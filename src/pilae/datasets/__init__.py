@@ -20,7 +20,7 @@ from .._base.warn import warn
 from .._pictures.folders import images_by_class
 from .._pictures.reading import Pictures, Reader
 from .formats import Parts, read_npz
-from .sets import FILES, NPZ, OPENML, SETS, Known, OpenML
+from .sets import SETS, Known, OpenML
 
 __all__ = ["NAMES", "Dataset", "Pictures", "load", "load_images"]
 
@@ -173,24 +173,22 @@ def checksum(parts: Parts) -> str:
 
 
 def _from_npz(name: str, root: Path) -> tuple[Parts, str] | None:
-    paths = (root / f"{stem}.npz" for stem in NPZ.get(name, (name,)))
+    paths = (root / f"{stem}.npz" for stem in SETS[name].npz or (name,))
     return next(((read_npz(path), path.name) for path in paths if path.is_file()), None)
 
 
 def _from_files(name: str, root: Path) -> tuple[Parts, str] | None:
-    for folder in _folders(name):
-        paths = [_plain_or_gz(root / folder / file) for file in FILES[name].names]
+    files, labels = SETS[name].files, SETS[name].labels
+    if files is None:
+        return None
+    for folder in files.places(name):
+        paths = [_plain_or_gz(root / folder / file) for file in files.names]
         if all(path.is_file() for path in paths):
-            parts, labels = FILES[name].read(paths), SETS[name].labels
+            parts = files.read(paths)
             y_test = None if parts.y_test is None else labels(parts.y_test)
             source = ", ".join(path.relative_to(root).as_posix() for path in paths)
             return parts._replace(y=labels(parts.y), y_test=y_test), source
     return None
-
-
-def _folders(name: str) -> tuple[str, ...]:
-    """Folders in which the official files are looked for, all in the same."""
-    return FILES[name].folders or (name, "") if name in FILES else ()
 
 
 def _plain_or_gz(path: Path) -> Path:
@@ -198,13 +196,14 @@ def _plain_or_gz(path: Path) -> Path:
 
 
 def _from_openml(name: str, root: Path | None, allowed: bool) -> tuple[Parts, str]:
-    if name not in OPENML:
+    there = SETS[name].openml
+    if there is None:
         raise FileNotFoundError(_missing(name, root, "OpenML does not have it in a form that can be checked"))
-    source = f"OpenML {OPENML[name].number}"
+    source = f"OpenML {there.number}"
     if not allowed:
         raise FileNotFoundError(_missing(name, root, f"{source} was not asked (openml=False)"))
     try:
-        return _fetch(SETS[name], OPENML[name], source), source
+        return _fetch(SETS[name], there, source), source
     except OSError as error:  # URLError, a time-out, no room for the copy
         answer = f"{source} could not be read ({type(error).__name__}: {error})"
         raise FileNotFoundError(_missing(name, root, answer)) from error
@@ -212,16 +211,18 @@ def _from_openml(name: str, root: Path | None, allowed: bool) -> tuple[Parts, st
 
 def _missing(name: str, root: Path | None, openml: str) -> str:
     """The sentence for a set that is nowhere."""
-    wanted = " or ".join(f"{stem}.npz" for stem in NPZ.get(name, (name,)))
-    if name in FILES:
-        wanted += f", or {', '.join(FILES[name].names)}"
+    known = SETS[name]
+    folders = () if known.files is None else known.files.places(name)
+    wanted = " or ".join(f"{stem}.npz" for stem in known.npz or (name,))
+    if known.files is not None:
+        wanted += f", or {', '.join(known.files.names)}"
     if root is None:
         looked = f"no folder was given and PILAE_DATA is not set, where {wanted} would be looked for"
     else:
-        folders = ", ".join(str(path) for path in (root, *(root / folder for folder in _folders(name) if folder)))
-        looked = f"looked in {folders}{'' if root.is_dir() else ' (no such folder)'} for {wanted}"
+        places = ", ".join(str(path) for path in (root, *(root / folder for folder in folders if folder)))
+        looked = f"looked in {places}{'' if root.is_dir() else ' (no such folder)'} for {wanted}"
     return (
-        f"The data set {name!r} was not found: {looked}; {openml}; {SETS[name].address}, and name the folder by "
+        f"The data set {name!r} was not found: {looked}; {openml}; {known.address}, and name the folder by "
         "PILAE_DATA or folder=..."
     )
 

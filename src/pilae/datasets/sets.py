@@ -11,20 +11,6 @@ from numpy.typing import ArrayLike
 from .formats import Parts, integers, read_idx, read_norb, read_svhn, read_text
 
 
-class Known(NamedTuple):
-    """What a set must look like."""
-
-    title: str
-    shape: tuple[int, ...]
-    n_test: int
-    """Rows of the official test part, if there is one."""
-    classes: Iterable
-    address: str
-    """Where to get it, as part of a sentence."""
-    labels: Callable[[ArrayLike], np.ndarray] = integers
-    """From labels as official files and OpenML have them."""
-
-
 class Files(NamedTuple):
     """The official files of a set."""
 
@@ -33,6 +19,10 @@ class Files(NamedTuple):
     """What makes a set of them."""
     folders: tuple[str, ...] = ()
     """Folders they may be in, all in the same, if not in the usual ones."""
+
+    def places(self, name: str) -> tuple[str, ...]:
+        """Folders in which they are looked for, one of them for all."""
+        return self.folders or (name, "")
 
 
 class OpenML(NamedTuple):
@@ -43,6 +33,24 @@ class OpenML(NamedTuple):
     """Whether its rows are known to be the training part, then the test part."""
     target: str = "default-target"
     """The column of classes, where that is not OpenML's own target."""
+
+
+class Known(NamedTuple):
+    """What a set must look like, and where it may be."""
+
+    title: str
+    shape: tuple[int, ...]
+    n_test: int
+    """Rows of the official test part, if there is one."""
+    classes: Iterable
+    address: str
+    """Where to get it, as part of a sentence."""
+    labels: Callable[[ArrayLike], np.ndarray] = integers
+    """From labels as official files and OpenML have them."""
+    files: Files | None = None
+    openml: OpenML | None = None
+    npz: tuple[str, ...] = ()
+    """Stems of its `.npz` file, where that is not its name."""
 
 
 def _from_zero(labels: ArrayLike) -> np.ndarray:
@@ -108,43 +116,6 @@ COIL = "get the images from https://www.cs.columbia.edu/CAVE/software/softlib/co
 
 NOWHERE = "the {} is in no public place, but the {} is load({!r})"
 
-SETS = {
-    "bupa": Known("Bupa", (345, 6), 0, (1, 2), f"{UCI}/60/liver+disorders"),
-    "segment": Known("Segment", (2310, 19), 0, SURFACES, f"{UCI}/50/image+segmentation", _words),
-    "mfeat": Known("Mfeat", (2000, 649), 0, DIGITS, f"{UCI}/72/multiple+features"),
-    "prior": Known("Prior", (3468, 784), 0, SIGNS, CHALLENGE),
-    "har": Known("Har", (7352, 561), 2947, ACTIVITIES, SMARTPHONES),
-    "advertisement": Known(
-        "Advertisement", (3279, 1558), 0, ("ad", "nonad"), f"{UCI}/51/internet+advertisements", _words
-    ),
-    "gina_agnostic": Known("Gina_agnostic", (3468, 970), 0, SIGNS, CHALLENGE),
-    "spambase": Known("Spambase", (4601, 57), 0, (0, 1), f"{UCI}/94/spambase"),
-    "isolet": Known("Isolet", (6238, 617), 1559, LETTERS, f"{UCI}/54/isolet (unpack .Z by uncompress)", _from_zero),
-    "sylva": Known("Sylva", (14395, 216), 0, SIGNS, CHALLENGE),
-    "mnist": Known("MNIST", (60000, 28, 28), 10000, DIGITS, MNIST),
-    "fashion_mnist": Known("Fashion-MNIST", (60000, 28, 28), 10000, DIGITS, FASHION),
-    "norb": Known("NORB", (24300, 2, 96, 96), 24300, range(5), NORB),
-    "svhn": Known("SVHN", (73257, 32, 32, 3), 26032, DIGITS, SVHN),
-    # parts of them, and stand-ins
-    "sylva_agnostic_train": Known("the training part of Sylva", (13086, 216), 0, SIGNS, CHALLENGE),
-    "isolet_subset": Known("the part of Isolet", (1560, 617), 1559, LETTERS, NOWHERE.format("part", "whole", "isolet")),
-    "har_subset735": Known("the part of Har", (735, 561), 0, ACTIVITIES, NOWHERE.format("part", "whole", "har")),
-    "svhn_gray": Known(
-        "the gray crop of SVHN", (73257, 32, 32), 26032, DIGITS, NOWHERE.format("crop", "official set", "svhn")
-    ),
-    "coil20_32x32": Known("COIL-20", (1440, 32, 32), 0, range(20), COIL),
-}
-"""By name: the sets of the paper, then parts of them and stand-ins."""
-
-NPZ = {
-    "bupa": ("liver_bupa",),
-    "prior": ("gina_prior",),
-    "advertisement": ("internet_ads",),
-    "sylva": ("sylva_agnostic",),
-    "norb": ("norb", "smallnorb"),
-}
-"""Stems of the `.npz` file of a set, where that is not its name."""
-
 GINA, SYLVA = (
     tuple(f"{stem}_{part}.{kind}" for part in ("train", "valid") for kind in ("data", "labels"))
     for stem in ("gina", "sylva")
@@ -164,36 +135,149 @@ SMALL_NORB = tuple(
     for kind in ("dat", "cat")
 )
 
-# the two gina sets share their file names, and so do MNIST and Fashion-MNIST: in folders of their own only
-FILES = {
-    "bupa": Files(("bupa.data",), _tables),
-    "segment": Files(("segmentation.data", "segmentation.test"), partial(_tables, label=0, headings=True)),
-    "mfeat": Files(tuple(f"mfeat-{part}" for part in ("fou", "fac", "kar", "pix", "zer", "mor")), _mfeat),
-    "prior": Files(GINA, _pairs, ("prior", "gina_prior")),
-    "har": Files(HAR, partial(_pairs, split=True), HAR_FOLDERS),
-    "advertisement": Files(("ad.data",), _tables),
-    "gina_agnostic": Files(GINA, _pairs, ("gina_agnostic",)),
-    "spambase": Files(("spambase.data",), _tables),
-    "isolet": Files(("isolet1+2+3+4.data", "isolet5.data"), partial(_tables, split=True)),
-    "sylva": Files(SYLVA, _pairs, SYLVA_FOLDERS),
-    "mnist": Files(IDX, partial(_arrays, read=read_idx), ("mnist", "MNIST/raw")),
-    "fashion_mnist": Files(IDX, partial(_arrays, read=read_idx), ("fashion_mnist", "FashionMNIST/raw")),
-    "norb": Files(SMALL_NORB, partial(_arrays, read=read_norb), ("norb", "smallnorb", "")),
-    "svhn": Files(("train_32x32.mat", "test_32x32.mat"), _matlab),
-    "sylva_agnostic_train": Files(SYLVA[:2], _pairs, SYLVA_FOLDERS),
+# the two gina sets share their file names, and so do MNIST and Fashion-MNIST: in folders of their own only. OpenML has
+# SVHN (41081) too, but the order of the pixels in its flat rows is not written down
+SETS = {
+    "bupa": Known(
+        "Bupa",
+        (345, 6),
+        0,
+        (1, 2),
+        f"{UCI}/60/liver+disorders",
+        files=Files(("bupa.data",), _tables),
+        openml=OpenML(8, target="selector"),  # OpenML's own is the number of drinks
+        npz=("liver_bupa",),
+    ),
+    "segment": Known(
+        "Segment",
+        (2310, 19),
+        0,
+        SURFACES,
+        f"{UCI}/50/image+segmentation",
+        _words,
+        Files(("segmentation.data", "segmentation.test"), partial(_tables, label=0, headings=True)),
+        OpenML(36),
+    ),
+    "mfeat": Known(
+        "Mfeat",
+        (2000, 649),
+        0,
+        DIGITS,
+        f"{UCI}/72/multiple+features",
+        files=Files(tuple(f"mfeat-{part}" for part in ("fou", "fac", "kar", "pix", "zer", "mor")), _mfeat),
+    ),
+    "prior": Known(
+        "Prior",
+        (3468, 784),
+        0,
+        SIGNS,
+        CHALLENGE,
+        files=Files(GINA, _pairs, ("prior", "gina_prior")),
+        openml=OpenML(1042),
+        npz=("gina_prior",),
+    ),
+    "har": Known(
+        "Har",
+        (7352, 561),
+        2947,
+        ACTIVITIES,
+        SMARTPHONES,
+        files=Files(HAR, partial(_pairs, split=True), HAR_FOLDERS),
+        openml=OpenML(1478),
+    ),
+    "advertisement": Known(
+        "Advertisement",
+        (3279, 1558),
+        0,
+        ("ad", "nonad"),
+        f"{UCI}/51/internet+advertisements",
+        _words,
+        Files(("ad.data",), _tables),
+        OpenML(40978),
+        ("internet_ads",),
+    ),
+    "gina_agnostic": Known(
+        "Gina_agnostic",
+        (3468, 970),
+        0,
+        SIGNS,
+        CHALLENGE,
+        files=Files(GINA, _pairs, ("gina_agnostic",)),
+        openml=OpenML(1038),
+    ),
+    "spambase": Known(
+        "Spambase",
+        (4601, 57),
+        0,
+        (0, 1),
+        f"{UCI}/94/spambase",
+        files=Files(("spambase.data",), _tables),
+        openml=OpenML(44),
+    ),
+    "isolet": Known(
+        "Isolet",
+        (6238, 617),
+        1559,
+        LETTERS,
+        f"{UCI}/54/isolet (unpack .Z by uncompress)",
+        _from_zero,
+        Files(("isolet1+2+3+4.data", "isolet5.data"), partial(_tables, split=True)),
+        OpenML(300),
+    ),
+    "sylva": Known(
+        "Sylva",
+        (14395, 216),
+        0,
+        SIGNS,
+        CHALLENGE,
+        files=Files(SYLVA, _pairs, SYLVA_FOLDERS),
+        openml=OpenML(1036),
+        npz=("sylva_agnostic",),
+    ),
+    "mnist": Known(
+        "MNIST",
+        (60000, 28, 28),
+        10000,
+        DIGITS,
+        MNIST,
+        files=Files(IDX, partial(_arrays, read=read_idx), ("mnist", "MNIST/raw")),
+        openml=OpenML(554, in_order=True),
+    ),
+    "fashion_mnist": Known(
+        "Fashion-MNIST",
+        (60000, 28, 28),
+        10000,
+        DIGITS,
+        FASHION,
+        files=Files(IDX, partial(_arrays, read=read_idx), ("fashion_mnist", "FashionMNIST/raw")),
+        openml=OpenML(40996, in_order=True),
+    ),
+    "norb": Known(
+        "NORB",
+        (24300, 2, 96, 96),
+        24300,
+        range(5),
+        NORB,
+        files=Files(SMALL_NORB, partial(_arrays, read=read_norb), ("norb", "smallnorb", "")),
+        npz=("norb", "smallnorb"),
+    ),
+    "svhn": Known(
+        "SVHN", (73257, 32, 32, 3), 26032, DIGITS, SVHN, files=Files(("train_32x32.mat", "test_32x32.mat"), _matlab)
+    ),
+    # parts of them, and stand-ins
+    "sylva_agnostic_train": Known(
+        "the training part of Sylva",
+        (13086, 216),
+        0,
+        SIGNS,
+        CHALLENGE,
+        files=Files(SYLVA[:2], _pairs, SYLVA_FOLDERS),
+    ),
+    "isolet_subset": Known("the part of Isolet", (1560, 617), 1559, LETTERS, NOWHERE.format("part", "whole", "isolet")),
+    "har_subset735": Known("the part of Har", (735, 561), 0, ACTIVITIES, NOWHERE.format("part", "whole", "har")),
+    "svhn_gray": Known(
+        "the gray crop of SVHN", (73257, 32, 32), 26032, DIGITS, NOWHERE.format("crop", "official set", "svhn")
+    ),
+    "coil20_32x32": Known("COIL-20", (1440, 32, 32), 0, range(20), COIL),
 }
-
-# OpenML has SVHN (41081) too, but the order of the pixels in its flat rows is not written down
-OPENML = {
-    "bupa": OpenML(8, target="selector"),  # OpenML's own is the number of drinks
-    "segment": OpenML(36),
-    "prior": OpenML(1042),
-    "har": OpenML(1478),
-    "advertisement": OpenML(40978),
-    "gina_agnostic": OpenML(1038),
-    "spambase": OpenML(44),
-    "isolet": OpenML(300),
-    "sylva": OpenML(1036),
-    "mnist": OpenML(554, in_order=True),
-    "fashion_mnist": OpenML(40996, in_order=True),
-}
+"""By name: the sets of the paper, then parts of them and stand-ins."""
