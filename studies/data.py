@@ -21,7 +21,7 @@ TITLES = {
 
 
 class Split(NamedTuple):
-    """Rows to learn from, rows to test on."""
+    """Rows to learn from, rows to test on: arrays, or frames where columns are of several kinds."""
 
     X: np.ndarray
     y: np.ndarray

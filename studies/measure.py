@@ -4,16 +4,21 @@ import importlib.metadata
 import os
 import platform
 import resource
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 SIDE = 4000
+
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+"""A process that uses a processor until the one that began it is gone, however that ended."""
 
 
 def gemm_seconds(dtype: str = "float64", repeats: int = 3) -> float:
@@ -36,6 +41,38 @@ def seconds_of(function: Callable[[], Any], wait: Callable[[], object] | None = 
 def times_of(function: Callable[[], Any], repeats: int, wait: Callable[[], object] | None = None) -> list[float]:
     """Times of several calls."""
     return [seconds_of(function, wait)[0] for _ in range(repeats)]
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Beside so many processes that each keep a processor busy."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            other = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            stack.callback(other.kill)
+        yield
+
+
+def end_cleanly() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: what was begun is ended, and what was made is taken away."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def on_gpu(*arrays: np.ndarray) -> list:
+    """The arrays on the GPU, whose libraries are loaded before a clock starts."""
+    import torch
+
+    torch.linalg.cholesky(torch.eye(8, device="cuda"))
+    return [torch.from_numpy(array).to("cuda") for array in arrays]
+
+
+def clock(cuda: bool) -> float:
+    """Seconds; a GPU, which works on by itself, is waited for."""
+    if cuda:
+        import torch
+
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 class Timed(NamedTuple):

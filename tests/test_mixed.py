@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from studies import store
+from studies.data import Split
 from studies.tables import mixed, mixed_pages, mixed_tables
 from studies.tables.mixed_tables import CLASSES, MESSY, NUMBERS, TABLES, Mixed
 
@@ -124,7 +125,7 @@ def test_losses_of_classes_by_name():
             return np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])
 
     y = np.array(["0", "1", "2"], object)  # the last one was not in the training part
-    fold = mixed_tables.Fold(pd.DataFrame(), y, pd.DataFrame(), y)
+    fold = Split(pd.DataFrame(), y, pd.DataFrame(), y)
     found = mixed.of_classes(Model(), np.array([0, 1, 0]), fold)
     assert found["score"] == pytest.approx(2 / 3)
     assert found["loss"] == pytest.approx(-(np.log(0.5) + np.log(0.75)) / 2)

@@ -23,6 +23,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from studies.measure import busy, end_cleanly
+
 ROOT = Path(__file__).parents[1]
 FAST = ["-m", "not slow and not browser"]
 
@@ -105,14 +107,15 @@ def run_tests(name: str, seed: int, tests: list[str]) -> dict[str, str]:
     print(f"\n=== {name}: {repeat}", flush=True)
     start = time.perf_counter()
     with ExitStack() as stack:
-        for _ in range(cores if RUNS[name].busy else 0):
-            other = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-            stack.callback(other.kill)
-        with subprocess.Popen(call, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as tests_running:
-            lines = []
-            for line in tests_running.stdout:  # type: ignore[union-attr]
-                print(line, end="", flush=True)
-                lines.append(line.strip())
+        stack.enter_context(busy(cores if RUNS[name].busy else 0))
+        tests_running = stack.enter_context(
+            subprocess.Popen(call, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        )
+        stack.push(lambda error, *_: tests_running.kill() if error else None)  # not left behind
+        lines = []
+        for line in tests_running.stdout:  # type: ignore[union-attr]
+            print(line, end="", flush=True)
+            lines.append(line.strip())
     said, code = lines[-1] if lines else "", tests_running.returncode
     return {
         "run": name,
@@ -135,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of order and examples"
     )
     options = parser.parse_args(given)
+    end_cleanly()
     here = flags()
     possible = [name for name, run in RUNS.items() if set(run.needs) <= here]
     for name in RUNS.keys() - set(possible):

@@ -8,7 +8,6 @@ own; writes studies/images/results/angles.json. Everything is chosen on training
 """
 
 import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from pilae import PILAEImageClassifier
 from studies.data import from_folder
 from studies.images.patches import SETS
-from studies.measure import peak_megabytes
+from studies.measure import clock, on_gpu, peak_megabytes
 from studies.store import run_cases
 
 FOUND = ("patch", "pool", "pooling", "filters", "encoder_ridge", "contrast", "threshold", "mirror", "shift", "ridge")
@@ -25,22 +24,13 @@ FOUND = ("patch", "pool", "pooling", "filters", "encoder_ridge", "contrast", "th
 def measure(name: str, cuda: bool) -> dict:
     X, y, X_test, y_test = from_folder(name)
     if cuda:
-        import torch
-
-        X, X_test = (torch.from_numpy(images).to("cuda") for images in (X, X_test))
-        torch.linalg.cholesky(torch.eye(8, device="cuda"))  # libraries are loaded before the clock starts
-
-    def now() -> float:
-        if cuda:
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    start = now()
+        X, X_test = on_gpu(X, X_test)
+    start = clock(cuda)
     model = PILAEImageClassifier(random_state=0).fit(X, y)
-    fitted = now()
+    fitted = clock(cuda)
     predicted = model.predict(X_test)
     predicted = predicted.cpu().numpy() if hasattr(predicted, "cpu") else predicted
-    end = now()
+    end = clock(cuda)
     result = {
         "images": list(X.shape),
         "test_accuracy": float(np.mean(predicted == y_test)),
@@ -53,6 +43,8 @@ def measure(name: str, cuda: bool) -> dict:
         "structure": {key: getattr(model, f"{key}_") for key in FOUND},
     }
     if cuda:
+        import torch
+
         result["gpu"] = torch.cuda.get_device_name()
         result["gpu_gigabytes"] = torch.cuda.max_memory_allocated() / 1e9
     return result

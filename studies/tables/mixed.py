@@ -35,9 +35,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from studies.data import Split
 from studies.measure import describe, version
 from studies.store import read, results_of, write
-from studies.tables.mixed_tables import FOLDS, TABLES, Fold, folds, load, shape
+from studies.tables.mixed_tables import FOLDS, TABLES, folds, load, shape
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 """What the libraries look at when they are loaded; pilae's own threads go by the last."""
@@ -126,7 +127,7 @@ def attempt(function: Callable[[], dict]) -> dict:
         return {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
 
 
-def measure(model: Any, fold: Fold, classes: bool) -> dict:
+def measure(model: Any, fold: Split, classes: bool) -> dict:
     """Score, loss and processor seconds of one model on one fold; of pilae also what it says of itself."""
     start = time.process_time()
     model.fit(fold.X, fold.y)
@@ -140,7 +141,7 @@ def measure(model: Any, fold: Fold, classes: bool) -> dict:
     return found
 
 
-def of_classes(model: Any, said: np.ndarray, fold: Fold) -> dict:
+def of_classes(model: Any, said: np.ndarray, fold: Split) -> dict:
     """Accuracy and log-loss; rows of a class that was not in the training part have no loss."""
     right = said.astype(str) == fold.y_test.astype(str)
     codes = {str(name): k for k, name in enumerate(model.classes_)}
@@ -212,7 +213,7 @@ print(time.process_time() - start)
     return float(out.stdout.strip().splitlines()[-1])
 
 
-def command(fold: Fold, classes: bool) -> dict:
+def command(fold: Split, classes: bool) -> dict:
     """`pilae fit` and a script with skrub's boosting on the same file."""
     with tempfile.TemporaryDirectory() as folder:
         table, ours, theirs = written(Path(folder), fold.X, fold.y), Path(folder) / "m.pilae", Path(folder) / "m.joblib"
@@ -234,7 +235,7 @@ def command(fold: Fold, classes: bool) -> dict:
 # --- seeds and threads ---
 
 
-def of_seed(fold: Fold, classes: bool, seed: int) -> dict:
+def of_seed(fold: Split, classes: bool, seed: int) -> dict:
     model = Pilae(classes, seed)
     model.fit(fold.X, fold.y)
     said = np.asarray(model.predict(fold.X_test))

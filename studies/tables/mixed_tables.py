@@ -24,6 +24,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from studies.data import Split
+
 FOLDS = 5
 
 LATE = 15
@@ -85,13 +87,6 @@ MESSY = {
 TABLES = CLASSES | NUMBERS | MESSY
 
 
-class Fold(NamedTuple):
-    X: pd.DataFrame
-    y: np.ndarray
-    X_test: pd.DataFrame
-    y_test: np.ndarray
-
-
 def load(name: str, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """A table and its target; of more than `rows` rows as many as that."""
     table = TABLES[name]
@@ -121,11 +116,11 @@ def prepared(frame: pd.DataFrame, table: Mixed, rows: int) -> tuple[pd.DataFrame
     return frame, y.astype(str).to_numpy(object) if table.classes else y.to_numpy(np.float64)
 
 
-def folds(X: pd.DataFrame, y: np.ndarray, classes: bool, repeat: int) -> Iterator[Fold]:
+def folds(X: pd.DataFrame, y: np.ndarray, classes: bool, repeat: int) -> Iterator[Split]:
     """Five folds, stratified for classes; the same ones for every model, others in every repeat."""
     kind = StratifiedKFold if classes and np.unique(y, return_counts=True)[1].max() >= FOLDS else KFold
     for train, test in kind(FOLDS, shuffle=True, random_state=repeat).split(X, y):
-        yield Fold(X.iloc[train].reset_index(drop=True), y[train], X.iloc[test].reset_index(drop=True), y[test])
+        yield Split(X.iloc[train].reset_index(drop=True), y[train], X.iloc[test].reset_index(drop=True), y[test])
 
 
 def shape(X: pd.DataFrame, y: np.ndarray, classes: bool) -> dict:

@@ -29,9 +29,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
+from studies.data import Split
 from studies.measure import describe, seconds_of, version
 from studies.store import read, results_of, write
-from studies.tables.collection import CLASSIFICATION, TABLES, Fold, folds, load, shape
+from studies.tables.collection import CLASSIFICATION, TABLES, folds, load, shape
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 """What the libraries look at when they are loaded; pilae's own threads go by the last."""
@@ -259,10 +260,10 @@ def warm_up(make: Callable[[], Model]) -> None:
     """One fit that nobody times: what a package loads or compiles at its first one is not the first table's time."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"number": rng.standard_normal(60), "word": pd.Categorical(rng.choice(["a", "b", "c"], 60))})
-    attempt(make, Fold(X, np.arange(60) % 2, X, np.arange(60) % 2), True)
+    attempt(make, Split(X, np.arange(60) % 2, X, np.arange(60) % 2), True)
 
 
-def measure(make: Callable[[], Model], fold: Fold, classes: bool) -> dict:
+def measure(make: Callable[[], Model], fold: Split, classes: bool) -> dict:
     """Score, log-loss and seconds of one model on one fold; pilae's own estimate of the score where it has one."""
     from sklearn.metrics import accuracy_score, log_loss, r2_score
 
@@ -281,7 +282,7 @@ def measure(make: Callable[[], Model], fold: Fold, classes: bool) -> dict:
     return result if loo is None else result | {"loo": float(loo)}
 
 
-def attempt(make: Callable[[], Model], fold: Fold, classes: bool) -> dict:
+def attempt(make: Callable[[], Model], fold: Split, classes: bool) -> dict:
     """A measurement, or why there is none."""
     try:
         with warnings.catch_warnings():
