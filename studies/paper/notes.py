@@ -25,11 +25,11 @@ NOTES: dict[tuple[str, str], str] = {
     (
         "table3",
         "fashion_mnist SHLN",
-    ): "Within 0.3 points; the network found with no argument has 88.65 (`studies/README.md`).",
+    ): "Within 0.3 points; what a fit with no argument finds stands in `studies/README.md`.",
     ("table3", "svhn_gray softmax"): "Gray crops of our own. A linear head on features that are nearly linear in raw "
     "pixels; digits are brighter than their ground as often as darker, which probably cancels there.",
     (
         "table3",
         "svhn_gray SHLN",
-    ): "Gray crops of our own; the network found with no argument has 75.53 (`studies/README.md`).",
+    ): "Gray crops of our own; what a fit with no argument finds stands in `studies/README.md`.",
 }
