@@ -122,3 +122,16 @@ def test_many_columns_with_neurons_are_refused_in_one_sentence():
     X[:, 0] = np.arange(500)
     with pytest.raises(ValueError, match="head='ridge'"):
         PILAEClassifier().fit(X, X[:, 0] > 250)
+
+
+def test_a_search_scores_other_rows_than_it_fits(monkeypatch):
+    """The columns of both are taken some at a time, and these must be the same."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 400))
+    y = X[:, :30].sum(axis=1) > 0
+    whole = PILAEClassifier(random_state=0).fit(X, y)
+    assert any(row["head"] == "ridge" and row["depth"] == 0 for row in whole.search_)
+    monkeypatch.setattr("pilae._network.wide_output.CHUNK", 30_000)  # 100 columns of 300 rows, more of the scored ones
+    parts = PILAEClassifier(random_state=0).fit(X, y)
+    assert [row["loss"] for row in parts.search_] == pytest.approx([row["loss"] for row in whole.search_], rel=1e-4)
+    assert parts.loo_score_ == pytest.approx(whole.loo_score_, abs=0.01)

@@ -41,6 +41,7 @@ class WideFit(OutputFit):
             self.root = space.xp.sqrt(whole.w)[:, None]
         del whole
         n, asked = int(self.F.shape[0]), _features(head_input, scored)
+        self.step = max(64, CHUNK // max(n, scored.n))  # the same columns of both, side by side
         K = space.xp.zeros((n, n), dtype=space.xp.float64, device=space.device)
         between = space.xp.zeros((scored.n, n), dtype=space.xp.float64, device=space.device)
         for a, b in zip(self._parts(self.F, self.root), self._parts(asked), strict=True):
@@ -80,8 +81,7 @@ class WideFit(OutputFit):
     def _parts(self, F: Array, root: Array = None) -> Iterator[Array]:
         """Standardised columns of F, some at a time, in float64; times the roots of the weights."""
         xp, columns = self.input.rows.space.xp, int(F.shape[1])
-        step = max(64, CHUNK // max(1, int(F.shape[0])))
-        for part in (slice(start, min(start + step, columns)) for start in range(0, columns, step)):
+        for part in (slice(start, min(start + self.step, columns)) for start in range(0, columns, self.step)):
             a = xp.astype(F[:, part], xp.float64, copy=False)
             a = (a - self.inner.mean[part]) * self.inner.inverse[part]
             yield a if root is None else a * root
