@@ -430,3 +430,34 @@ def test_a_report_on_images_in_a_table():
     rows = pd.DataFrame(IMAGES[300:500].reshape(200, -1))
     found = [model.report(some, TARGET[300:500]).figures for some in (rows, IMAGES[300:500])]
     assert found[0] == found[1]
+
+
+def test_classes_that_differ_by_brightness_alone():
+    """Contrast is normalised by the rule, and that takes away all that there is to see."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    images = np.clip(60 + 50 * y[:, None, None] + rng.normal(0, 25, (120, 12, 12)), 0, 255).astype(np.uint8)
+    model = PILAEImageClassifier(filters=16, random_state=0).fit(images[:60], y[:60])
+    assert model.contrast_ is None
+    assert model.score(images[60:], y[60:]) > 0.9
+    flat = np.repeat(y.astype(np.uint8) * 100, 144).reshape(120, 12, 12)
+    assert PILAEImageClassifier(filters=16, random_state=0).fit(flat, y).loo_score_ > 0.9
+
+
+def test_wrong_labels_get_a_larger_ridge():
+    digits = load_digits()
+    rng = np.random.default_rng(0)
+    images, y = digits.images[:500], digits.target[:500].copy()
+    wrong = rng.random(500) < 0.2
+    y[wrong] = rng.integers(0, 10, wrong.sum())
+    model = PILAEImageClassifier(filters=32, shift=0, random_state=0).fit(images, y)
+    clean = PILAEImageClassifier(filters=32, shift=0, random_state=0).fit(images, digits.target[:500])
+    assert model.ridge_ > 0.1 > clean.ridge_
+    assert model.score(digits.images[1000:], digits.target[1000:]) > 0.9
+
+
+def test_two_images_that_are_one_say_nothing_and_no_less():
+    """A score is no less than nothing, whatever luck is taken off."""
+    images = np.repeat(load_digits().images[:40], 2, axis=0)
+    y = np.tile([0, 1], 40)
+    assert PILAEImageClassifier(filters=16, random_state=0).fit(images, y).loo_score_ >= 0

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -106,6 +107,20 @@ def test_the_model_that_is_written_has_the_structure_that_was_scored(folder, tmp
     assert told[0]["held_out"] == np.mean(some.predict(images[held]) == labels[held])
     some.fitted_ = replace(some.fitted_, plan=some.fitted_.plan._replace(inner=3.0))
     assert some._fit_again(images, labels).kernel_.inner == 3.0
+
+
+def test_the_code_in_a_report_runs(folder, tmp_path):
+    """Also where files were left out, and on images that are all gray."""
+    train = tmp_path / "train"
+    shutil.copytree(folder / "train", train)
+    (next(train.iterdir()) / "broken.png").write_bytes(b"nothing")
+    model, page = tmp_path / "m.pilae", tmp_path / "page.md"
+    report = ["--report", page, "--skip-bad-rows", "1", "--fast"]
+    assert run("fit", train, "-o", model, "--quiet", *report) == 0
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    with pytest.warns(UserWarning, match="broken.png"):
+        exec(code, found := {})
+    assert len(found["images"]) == len(found["labels"]) == 90
 
 
 def test_predictions_are_those_of_python(folder, model, tmp_path, capsys):

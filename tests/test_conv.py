@@ -417,3 +417,19 @@ def test_memory_does_not_grow_with_patches_or_depth():
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert peak < 200e6, (options, method)
+
+
+def test_filters_are_as_many_as_columns_allow():
+    model = ConvPILAE(max_features=4000, patch=3, pool=2, encoder_ridge=1.0, threshold=0.25, depth=1, mirror=False)
+    model.set_params(contrast=0.1, pooling="average").fit(images(200, (12, 12)), np.arange(200) % 2)
+    assert model.filters_ == 500
+
+
+def test_brightness_is_seen_where_it_tells_classes_apart():
+    y = np.arange(120) % 3
+    levels = np.clip(60 + 50 * y[:, None, None] + np.random.default_rng(0).normal(0, 25, (120, 12, 12)), 0, 255).astype(
+        np.uint8
+    )
+    model = make_pipeline(ConvPILAE(max_features=200), PILAEClassifier(depth=0, head="ridge"))
+    assert model.fit(levels[:60], y[:60]).score(levels[60:], y[60:]) > 0.9
+    assert model[0].contrast_ is None

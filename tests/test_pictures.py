@@ -323,3 +323,35 @@ def test_files_with_wrong_bytes_are_read_or_named(tmp_path, kind):
             assert found.shape == (8, 10, 3)
             assert found.dtype == np.uint8
     assert outcomes == {np.ndarray, Unreadable}
+
+
+@pytest.mark.parametrize(("bits", "said"), [(10, "leaves 4 levels"), (12, "leaves 16 levels"), (16, None)])
+def test_images_of_16_bits_that_do_not_use_them_are_said(tmp_path, recwarn, bits, said):
+    deep = np.linspace(0, 2**bits - 1, 48).astype(np.uint16).reshape(6, 8)
+    path = folder_of(tmp_path, a={"1.png": Image.fromarray(deep)}, b={"1.png": COLOUR})
+    assert datasets.load_images(path).images.shape == (2, 6, 8, 3)
+    words = [str(one.message) for one in recwarn.list]
+    assert words == [] if said is None else any(said in sentence for sentence in words)
+
+
+def test_images_of_16_bits_of_which_nothing_would_be_left_are_an_error(tmp_path):
+    dark = Image.fromarray(GRAY.astype(np.uint16))
+    path = folder_of(tmp_path, a={"1.png": dark}, b={"1.png": dark})
+    with pytest.raises(ValueError, match=r"above 248 of 65,535, .* all zero: write them with 8 bits"):
+        datasets.load_images(path)
+
+
+def test_images_as_a_model_takes_them(tmp_path):
+    """A folder of gray images is one of colours to a model of colours, and the other way round."""
+
+    class Model:
+        image_shape_ = (5, 9, 3)
+
+    path = folder_of(tmp_path, a={"1.png": GRAY}, b={"1.png": GRAY[::-1]})
+    model = Model()
+    assert datasets.load_images(path, like=model).images.shape == (2, 5, 9, 3)
+    model.image_shape_ = (6, 8, 1)
+    assert np.array_equal(datasets.load_images(path, like=model).images, [GRAY, GRAY[::-1]])
+    for wrong in ({"like": model, "size": (3, 3)}, {"like": datasets}):
+        with pytest.raises(ValueError, match="'like' must be a model fitted on images"):
+            datasets.load_images(path, **wrong)

@@ -22,14 +22,17 @@ def patches() -> str:
         machine, cases = results[f"{kind}_machine"], results[kind]
         for row in rows({TITLES[name]: case for name, case in cases.items()}):
             shown.append(row | {"where": where, "head": "ridge" if kind == "cpu" else f"{row['head']:,} neurons"})
-        peak = max(cases.values(), key=lambda case: case["peak_megabytes"])
-        made.append(
-            f"`python -m studies.images.patches{option}` on {peak.get('gpu', place(machine))}, "
-            f"at {commits(machine, cases.values())}, at most {gigabytes(peak['peak_megabytes'], 1)}"
-        )
+        made.append(_made(f"studies.images.patches{option}", machine, cases))
     head = "images | where | test accuracy | leave-one-out | seconds | features, head"
     line = "{name} | {where} | {test_accuracy:.4f} | {leave_one_out:.4f} | {seconds:.1f} | {features:,}, {head}"
     return f"{table(head, shown, line)}\n\nMade by {'; '.join(made)}."
+
+
+def _made(command: str, machine: dict, cases: dict) -> str:
+    """By which command, where, of what, and the most memory of the process that any set took."""
+    peak = max(cases.values(), key=lambda case: case["peak_megabytes"])
+    where = f"{peak.get('gpu', place(machine))}, at {commits(machine, cases.values())}"
+    return f"`python -m {command}` on {where}, at most {gigabytes(peak['peak_megabytes'], 1)}"
 
 
 def angles() -> str:
@@ -42,11 +45,7 @@ def angles() -> str:
         machine, cases = results[f"{kind}_machine"], results[kind]
         known = {TITLES[name]: case | {"published": PUBLISHED[name]} for name, case in cases.items()}
         shown += [row | {"where": where} for row in rows(known)]
-        some = next(iter(cases.values()))
-        made.append(
-            f"`python -m studies.images.angles{option}` on {some.get('gpu', place(machine))}, "
-            f"at {commits(machine, cases.values())}"
-        )
+        made.append(_made(f"studies.images.angles{option}", machine, cases))
     head = (
         "`PILAEImageClassifier()` on | where | test accuracy | leave-one-out | seconds to fit, to predict | "
         "compared with | published without back-propagation"

@@ -78,7 +78,8 @@ def centred(K: Array) -> tuple[Array, Array]:
 
 
 def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, copies: int = 1) -> Dual:
-    """The best of the ridges by squared leave-one-out error for targets Z (rows x outputs). K may be written over.
+    """The best of the ridges by squared leave-one-out error for targets Z (rows x outputs), tried from the smallest on
+    as long as that helps. K may be written over.
 
     With `copies` K has so many rows, one after another, for each row of Z. They leave together, and what is said of the
     first of them counts.
@@ -112,8 +113,9 @@ def solve_dual(K: Array, Z: np.ndarray, ridges: list[float], scale: np.ndarray, 
         errors = _first_left_out(left, to_numpy(a)) if len(Z) > 1 else np.asarray(Z, np.float64)
         ones = np.ones(len(Z))
         found = Dual(a, middle - mean @ a, ridge, Scored(Z - errors, np.asarray(Z, np.float64), ones, ones, ones))
-        if best is None or found.loo.squared_error(scale) < (1 + TIE) * best.loo.squared_error(scale):
-            best = found
+        if best is not None and found.loo.squared_error(scale) >= (1 + TIE) * best.loo.squared_error(scale):
+            break
+        best = found
     if best is None:
         raise ValueError(
             f"The rows are too much alike to be told apart in {kind}, at any of the ridges tried: give float64, a "

@@ -265,7 +265,7 @@ class PILAEImageClassifier(
             targets,
             plan,
             table,
-            score - luck,
+            max(0.0, score - luck),
             LeftOut(head.output.scored_rows, predicted),
             stats,
         )

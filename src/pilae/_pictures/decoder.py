@@ -61,6 +61,8 @@ class Decoder:
         self._pillow.init()  # not while threads are at work
         self._formats = [name for name in FORMATS if name in self._pillow.OPEN]
         self._large = threading.Lock()
+        self.brightest: list[int] = []
+        """The largest number of each image of 16 bits."""
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
@@ -107,7 +109,9 @@ class Decoder:
     def _flat(self, image: Any, mode: str) -> Any:
         """Eight bits for each channel, on white."""
         if image.mode.startswith("I;16"):  # Pillow would cut at 255
-            return self._pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert(mode)
+            levels = np.asarray(image)
+            self.brightest.append(int(levels.max()))
+            return self._pillow.fromarray((levels >> 8).astype(np.uint8)).convert(mode)
         if image.mode in ("I", "F"):
             raise ValueError("its numbers of 32 bits have no brightest value: write it with 8 or 16 bits")
         if image.has_transparency_data:

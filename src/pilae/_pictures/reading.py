@@ -30,6 +30,9 @@ MOST_BYTES = 4 * 2**30
 GRAY_LEVELS = 2
 """Channels of a gray image that a lossy format keeps differ by at most so many levels."""
 
+FULL_DEPTH = 4096
+"""Some number of images of 16 bits is at least as large, unless a camera of 10 or 12 wrote them as they came."""
+
 NAMED = 5
 """Files that cannot be read, in one sentence."""
 
@@ -72,21 +75,21 @@ class Reader:
         self.remarks: list[str] = []
         self._decoder = Decoder()
 
-    def by_class(self, found: Found, size: tuple[int, int] | None = None) -> Pictures:
-        """All images of a folder in one size, and gray if all are."""
+    def by_class(self, found: Found, size: tuple[int, int] | None = None, channels: int | None = None) -> Pictures:
+        """All images of a folder in one size, and gray if all are, or as `channels` says."""
         total = len(found.files)
         headers = self._headers(found.files)
         self.check(total, ", and of the others only the beginnings have been read")
         there = [header for header in headers if header is not None]
         width, height = self._common_size(there) if size is None else size
-        gray = all(header.gray for header in there)
+        gray = all(header.gray for header in there) if channels is None else channels == 1
         layout = Layout(width, height, 1 if gray else 3)
         some = [k for k, header in enumerate(headers) if header is not None]
         images, kept = self.read([found.files[k] for k in some], layout)
         self.check(total)
         self.remarks += self.left_out(total)
         at = [some[k] for k in kept]
-        if gray or not _coloured(images):
+        if gray or (channels is None and not _coloured(images)):
             images = np.ascontiguousarray(images[..., 0])
         return Pictures(images, np.array([found.labels[k] for k in at]), [str(found.files[k]) for k in at])
 
@@ -155,8 +158,20 @@ class Reader:
         raise ValueError(f"{self._unreadable(total)}{beyond if way else ''}: mend them{way}.")
 
     def left_out(self, total: int) -> list[str]:
-        """What is to be said of files that were left out."""
-        return [f"{self._unreadable(total)}: they are left out."] if self.bad else []
+        """What is to be said of files, or of bits of theirs, that were left out."""
+        return [*([f"{self._unreadable(total)}: they are left out."] if self.bad else []), *self._dark(total)]
+
+    def _dark(self, total: int) -> list[str]:
+        """What is to be said of images of 16 bits that do not use them; an error where nothing is left of any image."""
+        brightest = self._decoder.brightest
+        most = max(brightest, default=FULL_DEPTH)
+        if most >= FULL_DEPTH:
+            return []
+        what = f"No number in the images of 16 bits is above {most:,} of 65,535, and their upper eight bits are kept"
+        way = "write them with 8 bits, or stretched to 16"
+        if most < 2**8 and len(brightest) + len(self.bad) >= total:
+            raise ValueError(f"{what}, which are all zero: {way}.")
+        return [f"{what}, which leaves {(most >> 8) + 1} levels of brightness: {way}."]
 
     def _unreadable(self, total: int) -> str:
         """Which files of so many cannot be read, and why, as the beginning of a sentence."""

@@ -1,5 +1,6 @@
 """The choice of what images are compared by: patches, grid and bends, by leave-one-out on some images."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,8 +19,11 @@ from .._network.patches import PatchSpec, Shape, first_of, fit_patches, shape_of
 from .images import PATCH_IMAGES, WORTH
 from .search import Judged, Merits, Search, row_losses
 
-MIDDLE, RIDGES = 1e-2, (1e-3, 1e-2, 1e-1)
-"""Output ridge of candidates, and those that are tried, relative to the mean of the diagonal of K."""
+RIDGES = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
+"""Output ridges that are tried, relative to the mean of the diagonal of K. Wrong labels need the large ones."""
+
+MIDDLE = 1e-2
+"""Of candidates, or that of the first of them where it is larger."""
 
 ROUNDS = 2
 
@@ -93,6 +97,8 @@ class AngleSearch(Search[AnglePlan]):
 
     luck = 0.0
     """What of the score of the choice is the luck of having been chosen."""
+    middle = MIDDLE
+    """The output ridge that candidates are compared at."""
 
     def __init__(
         self,
@@ -119,9 +125,11 @@ class AngleSearch(Search[AnglePlan]):
         return plan, table, several if rows <= len(self.Z) else [self.solved(plan, several).ridge]
 
     def run(self) -> tuple[AnglePlan, list[dict[str, Any]]]:
+        with contextlib.suppress(ValueError):  # by the first plan the images are all alike
+            self.middle = max(MIDDLE, self.solved(self.spec.plan, list(RIDGES)).ridge)
         plan = self.go() or self.winner()
         if not self.table:  # there is no choice, and this says why
-            self.solved(plan, [MIDDLE])
+            self.solved(plan, [self.middle])
         self.luck = self.optimism(plan, self.spec.seed)
         return plan, self.finished(plan) + self.left()
 
@@ -151,7 +159,7 @@ class AngleSearch(Search[AnglePlan]):
         plan = self._improved(plan, "pooling", [pooling for pooling in SMOOTH if pooling != plan.pooling])
         plan = self._improved(plan, "threshold", *ways(THRESHOLDS, plan.threshold))
         if plan.contrast is not None:
-            plan = self._improved(plan, "contrast", *ways(CONTRASTS, plan.contrast))
+            plan = self._improved(plan, "contrast", *ways(CONTRASTS, plan.contrast), [None])
         plan = self._improved(plan, "inner", *ways(BENDS, plan.inner))
         return self._improved(plan, "outer", *ways(BENDS, plan.outer))
 
@@ -169,7 +177,7 @@ class AngleSearch(Search[AnglePlan]):
     def judge(self, plan: AnglePlan, near: float | None) -> Judged | None:
         scale = np.ones(self.Z.shape[1])
         try:
-            found = self.solved(plan, [MIDDLE])
+            found = self.solved(plan, [self.middle])
         except ValueError:  # by this the images are all alike
             return None
         output = Output(found.a, found.b, found.ridge, "dual", found.loo, None, {})

@@ -26,9 +26,6 @@ SEARCH_IMAGES = 6000
 SEARCH_FEATURES = 2400
 """How many images, and columns, candidates are compared with."""
 
-MOST_FILTERS = 400
-"""Of each patch size, where their number is not given."""
-
 MAP_BYTES = 2**28
 """Most that is held of a layer's maps while the next one is fitted (they are a quarter of the positions)."""
 
@@ -75,7 +72,7 @@ class ImageSpec:
         if self.filters is not None:
             return self.filters
         signs = 2 if self.patches.both_signs else 1
-        return max(1, min(MOST_FILTERS, columns // (signs * plan.pool**2 * len(plan.patch))))
+        return max(1, columns // (signs * plan.pool**2 * len(plan.patch)))
 
 
 def build_branches(
@@ -136,7 +133,7 @@ class ImageSearch(Search[ImagePlan]):
         grids = [g for g in (plan.pool - 1, plan.pool + 1, plan.pool + 2) if 1 <= g <= min(side, most)]
         plan = self._improved(plan, "pool", grids)
         plan = self._improved(plan, "pooling", ["average"])
-        plan = self._improved(plan, "contrast", [0.01])
+        plan = self._improved(plan, "contrast", [0.01, None])
         plan = self._improved(plan, "threshold", [0.5, 1.0])
         if plan.patch[0] > 3:
             several = (plan.patch[0] - 2, plan.patch[0], plan.patch[0] + 2)

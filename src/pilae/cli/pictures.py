@@ -88,13 +88,18 @@ def _fit(options: Namespace) -> None:
 
 
 def _twins(images: np.ndarray, train: int) -> list[str]:
-    """What is to be said of held-out images, which come last, that are among the others too."""
-    known = {sha256(image).digest() for image in images[:train]}
-    count = sum(sha256(image).digest() in known for image in images[train:])
-    if not count:
-        return []
-    which = f"{count:,} of {len(images) - train:,} held-out images"
-    return [f"{which} are the same, pixel by pixel, as images that were learnt from: the scores are too high."]
+    """What is to be said of images that are there twice; those held out come last."""
+    digests = [sha256(image).digest() for image in images]
+    known, remarks = set(digests[:train]), []
+    if len(known) < train:
+        which = f"{train - len(known):,} of {train:,} images"
+        remarks.append(f"{which} are the same, pixel by pixel, as others: leave-one-out is too high.")
+    if count := sum(digest in known for digest in digests[train:]):
+        which = f"{count:,} of {len(images) - train:,} held-out images"
+        remarks.append(
+            f"{which} are the same, pixel by pixel, as images that were learnt from: the scores are too high."
+        )
+    return remarks
 
 
 def _about(model: PILAEImageClassifier) -> dict[str, Any]:
@@ -131,12 +136,12 @@ def _lines(result: dict[str, Any], options: Namespace) -> list[str]:
 
 def _code(options: Namespace, model: PILAEImageClassifier) -> str:
     """Python that goes on from the file."""
-    height, width, _ = model.image_shape_
+    skip = f", skip={bad_rows(options)}" if bad_rows(options) else ""
     return f"""import pilae
 from pilae.datasets import load_images
 
 model = pilae.load({options.output!r})
-images, labels, files = load_images({options.table!r}, size=({width}, {height}))
+images, labels, files = load_images({options.table!r}, like=model{skip})
 model.predict(images)"""
 
 

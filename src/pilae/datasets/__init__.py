@@ -10,6 +10,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -97,7 +98,12 @@ def load(name: str, folder: str | Path | None = None, *, openml: bool = True) ->
 
 
 def load_images(
-    folder: str | Path, *, size: tuple[int, int] | None = None, skip: int = 0, verbose: bool = False
+    folder: str | Path,
+    *,
+    size: tuple[int, int] | None = None,
+    like: Any = None,
+    skip: int = 0,
+    verbose: bool = False,
 ) -> Pictures:
     """The images of a folder that has one folder for each class, as one array of bytes.
 
@@ -112,6 +118,8 @@ def load_images(
         By default the size of nine in ten images, if there is one of at most 128 pixels a side; else the median width
         and height, reduced to at most 64 pixels a side. The whole image is kept: where its sides have another
         proportion it is stretched.
+    like : fitted PILAEImageClassifier or ConvPILAE, optional
+        Images as it takes them: of its size, gray or in colours as those it was fitted on.
     skip : int, default=0
         How many files that cannot be read are left out; more are an error, which names them.
     verbose : bool, default=False
@@ -139,9 +147,18 @@ def load_images(
         raise ValueError(f"'size' must be (width, height) in pixels. Got {size!r} instead.")
     if not is_integer(skip) or skip < 0:
         raise ValueError(f"'skip' must be an integer of at least 0. Got {skip!r} instead.")
+    channels = None
+    if like is not None:
+        shape = getattr(like, "image_shape_", None)
+        if shape is None or shape[2] not in (1, 3) or size is not None:
+            raise ValueError(
+                "'like' must be a model fitted on images of one or three channels, and takes the place of 'size': give "
+                "one of the two."
+            )
+        size, channels = (shape[1], shape[0]), shape[2]
     progress = Progress(verbose)
     reader, found = Reader(skip, progress), images_by_class(folder)
-    pictures = reader.by_class(found, size)
+    pictures = reader.by_class(found, size, channels)
     progress.close()
     for sentence in (*found.remarks, *reader.remarks):
         warn(sentence)
