@@ -22,8 +22,9 @@ from .search import Judged, Merits, Search, row_losses
 RIDGES = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
 """Output ridges that are tried, relative to the mean of the diagonal of K. Wrong labels need the large ones."""
 
-MIDDLE = 1e-2
-"""Of candidates, or that of the first of them where it is larger."""
+MIDDLE, NOISY = 1e-2, 0.3
+"""Of candidates, unless the first of them is best at the second or beyond: there labels are wrong, and all are compared
+at its own. Below that a sample wants more than all images do."""
 
 ROUNDS = 2
 
@@ -126,7 +127,8 @@ class AngleSearch(Search[AnglePlan]):
 
     def run(self) -> tuple[AnglePlan, list[dict[str, Any]]]:
         with contextlib.suppress(ValueError):  # by the first plan the images are all alike
-            self.middle = max(MIDDLE, self.solved(self.spec.plan, list(RIDGES)).ridge)
+            ridge = self.solved(self.spec.plan, list(RIDGES)).ridge
+            self.middle = ridge if ridge >= NOISY else MIDDLE
         plan = self.go() or self.winner()
         if not self.table:  # there is no choice, and this says why
             self.solved(plan, [self.middle])
