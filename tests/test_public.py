@@ -143,6 +143,30 @@ def test_one_module_alone_is_imported_by_its_name_as_text():
     assert found == {"pilae._tables.file_columns"}
 
 
+def imports_by_relative_text(tree):
+    """Whether it calls `import_module`, under whatever name, with a package that the text is relative to."""
+    names = {"import_module", "__import__"}
+    names |= {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in names and alias.asname
+    }
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).split(".")[-1] in names
+        and len(node.args) + len(node.keywords) > 1
+        for node in ast.walk(tree)
+    )
+
+
+def test_only_what_waits_to_be_asked_for_is_imported_by_relative_text():
+    """The order of the packages does not see `import_module("..save", __package__)`: names of pilae and commands."""
+    found = {file for file in SOURCE.rglob("*.py") if imports_by_relative_text(ast.parse(file.read_text()))}
+    assert found == {SOURCE / "__init__.py", SOURCE / "cli" / "arguments.py"}
+
+
 def test_no_two_modules_of_a_package_import_each_other():
     met = 0
     for package in (path.parent for path in SOURCE.glob("*/__init__.py")):
