@@ -24,6 +24,9 @@ from pilae._engine.activations import ACTIVATIONS
 
 X, Y = blobs(300)
 
+HUNG = 600
+"""Seconds after which a thread or process that never comes is given up: a guard, however slow the machine is."""
+
 
 def pools():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
@@ -196,11 +199,11 @@ def test_calls_within_calls_and_beside_calls(two):
             with sharing():
                 assert threads.threads(1e12) == 2
                 inside.set()
-                leave.wait(60)
+                leave.wait(HUNG)
 
         thread = threading.Thread(target=other)
         thread.start()
-        assert inside.wait(60)
+        assert inside.wait(HUNG)
         assert threads._share(2) == 1  # two calls on two processors: one each
         leave.set()
         thread.join()
@@ -210,7 +213,7 @@ def test_calls_within_calls_and_beside_calls(two):
 
 
 def test_parts_make_up_the_whole_and_are_worked_on_by_several_threads(two):
-    met, barrier = [], threading.Barrier(2, timeout=60)
+    met, barrier = [], threading.Barrier(2, timeout=HUNG)
 
     def f(part):
         if threading.current_thread() not in {thread for thread, _ in met}:
@@ -299,7 +302,7 @@ def test_many_blocks_are_answered_by_several_threads_as_by_one(two, monkeypatch)
         return X @ np.arange(3.0)
 
     monkeypatch.setattr(threads, "PART", 1e4)
-    rows, both = Rows(X, NUMPY, block_rows=1000), threading.Barrier(2, timeout=60)
+    rows, both = Rows(X, NUMPY, block_rows=1000), threading.Barrier(2, timeout=HUNG)
     np.testing.assert_array_equal(rows.map(noted, 3), X @ np.arange(3.0))
     assert set(asked) == {threading.current_thread()}
     asked.clear()
@@ -331,7 +334,7 @@ def test_small_searches_take_turns_and_large_ones_do_not(numbers, most):
         with in_turn(numbers), in_turn(numbers):  # a search within a search waits for nobody
             inside.append(1)
             if most > 1:
-                met.wait(60)  # both are here, or this breaks
+                met.wait(HUNG)  # both are here, or this breaks
             seen.append(len(inside))
             inside.pop()
 
@@ -347,11 +350,11 @@ def test_a_turn_that_nobody_ends_is_waited_for_but_not_for_ever(monkeypatch):
     def stuck():
         with in_turn(1):
             held.set()
-            done.wait(60)
+            done.wait(HUNG)
 
     other = threading.Thread(target=stuck)
     other.start()
-    held.wait(60)
+    held.wait(HUNG)
     try:
         assert PILAEClassifier(random_state=0).fit(X[:60], Y[:60]).score(X, Y) > 0.8
     finally:
@@ -417,7 +420,7 @@ def test_a_fit_goes_on_while_the_interpreter_waits_for_its_thread():
         "    print('done')\n"
         "threading.Thread(target=late).start()\n"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HUNG)
     assert (out.stdout, out.stderr) == ("done\n", "")
 
 
