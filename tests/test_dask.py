@@ -1,9 +1,4 @@
-"""Dask: the partitions do not matter, the scheduler does not matter, a dead worker does not matter."""
-
-import os
-import signal
-import threading
-import time
+"""Dask: the partitions do not matter, the scheduler does not matter. Workers that die: tests/torture/cluster.py."""
 
 import dask
 import dask.array as da
@@ -192,21 +187,3 @@ def test_two_worker_processes(client):
     model = PILAEClassifier(**NETWORK).fit(A, b)
     same(model.decision_function(X), IN_MEMORY.decision_function(X))
     assert model.score(A, b) == IN_MEMORY.score(X, LABELS)
-
-
-def slow(block):
-    time.sleep(0.15)
-    return block
-
-
-@pytest.mark.slow  # tests/torture does it every time
-def test_a_worker_killed_in_the_middle_of_a_fit(client):
-    A = da.from_array(X, chunks=(60, 6)).map_blocks(slow, dtype=X.dtype)
-    b = da.from_array(LABELS, chunks=60)
-    pids = list(client.run(os.getpid).values())
-    killer = threading.Timer(1.5, os.kill, (pids[0], signal.SIGKILL))
-    killer.start()
-    model = PILAEClassifier(**NETWORK).fit(A, b)
-    killer.join()
-    assert pids[0] not in client.run(os.getpid).values()
-    same(model.decision_function(X), IN_MEMORY.decision_function(X))

@@ -25,8 +25,8 @@ QUICK = {"kills": 1, "failures": 1}
 FULL = {"kills": 15, "failures": 15}
 
 ROWS, PARTS = 600, 6
-START = 1200
-"""Most seconds until a worker is there again, a guard: on busy cores it takes minutes to import."""
+HUNG = 3600
+"""Seconds after which a worker that does not come back is given up, a guard: on busy cores importing takes minutes."""
 
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 10,
@@ -45,6 +45,17 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def slowly(block: np.ndarray, seconds: float) -> np.ndarray:
     time.sleep(seconds)
+    return block
+
+
+def deadly(block: np.ndarray, place: str, at: int) -> np.ndarray:
+    """Counts how often blocks are read, and kills the worker that reads one as the `at`-th, once."""
+    if len(block):
+        with open(f"{place}/reads", "ab", buffering=0) as reads:
+            reads.write(b".")
+            if reads.tell() == at:
+                Path(place, "killed").write_text(str(os.getpid()))
+                os.kill(os.getpid(), signal.SIGKILL)
     return block
 
 
@@ -67,7 +78,7 @@ def same(model: Any, expected: np.ndarray, X: np.ndarray, what: str) -> None:
 
 def await_another(cluster: Any, client: Any, killed: int) -> None:
     """Wait until the nanny of a worker that was killed has started another, and the scheduler knows it."""
-    end = time.monotonic() + START
+    end = time.monotonic() + HUNG
     while (
         len({worker.pid for worker in cluster.workers.values()} - {killed, None}) < 2
         or len(client.scheduler_info()["workers"]) < 2
@@ -75,6 +86,50 @@ def await_another(cluster: Any, client: Any, killed: int) -> None:
         if len(cluster.workers) < 2 or time.monotonic() > end:
             raise Broken("no worker came after the one that was killed")
         time.sleep(0.05)
+
+
+def kill_workers(cluster: Any, client: Any, folder: str, kills: int) -> int:
+    """Kill workers one after another; how many of them died in the middle of a fit.
+
+    Every other one dies while it reads a block, which is in the middle however fast the machine is, the others at some
+    moment by the clock: between the blocks, too, or when the fit is over.
+    """
+    import dask.array as da
+
+    X, y = data()
+    expected = pilae.PILAEClassifier(**NETWORK).fit(X, y).decision_function(X)
+    rng = np.random.default_rng(9)
+    chunk, in_time = ROWS // PARTS, 0
+
+    def fit(name: str, at: int) -> tuple[Any, Path]:
+        place = Path(folder) / name
+        place.mkdir()
+        slow = da.from_array(X, chunks=(chunk, 5)).map_blocks(slowly, seconds=0.02, dtype=X.dtype)
+        read = slow.map_blocks(deadly, str(place), at, dtype=X.dtype)
+        return pilae.PILAEClassifier(**NETWORK).fit(read, da.from_array(y, chunks=chunk)), place
+
+    start = time.perf_counter()
+    model, place = fit("slow workers", at=0)
+    seconds, reads = time.perf_counter() - start, (place / "reads").stat().st_size
+    same(model, expected, X, "slow workers")
+    for k in range(kills):
+        if k % 2 == 0:
+            model, place = fit(f"kill {k}", at=int(rng.integers(1, reads + 1)))
+            if not (place / "killed").exists():
+                raise Broken(f"kill {k}: no worker died in the middle of the fit")
+            killed = int((place / "killed").read_text())
+            in_time += 1
+        else:
+            pids = [worker.pid for worker in cluster.workers.values()]
+            killed = pids[k // 2 % len(pids)]
+            killer = threading.Timer(rng.uniform(0, seconds / 2), os.kill, (killed, signal.SIGKILL))
+            killer.start()
+            model, _ = fit(f"kill {k}", at=0)
+            in_time += not killer.is_alive()
+            killer.join()
+        same(model, expected, X, f"worker {k} killed")
+        await_another(cluster, client, killed)
+    return in_time
 
 
 def run(kills: int, failures: int) -> dict[str, Any]:
@@ -90,10 +145,8 @@ def _run(kills: int, failures: int) -> dict[str, Any]:
 
     X, y = data()
     expected = pilae.PILAEClassifier(**NETWORK).fit(X, y).decision_function(X)
-    rng = np.random.default_rng(9)
     chunk = ROWS // PARTS
     labels = da.from_array(y, chunks=chunk)
-    in_time = 0
     dask.config.set(SETTINGS)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -102,19 +155,7 @@ def _run(kills: int, failures: int) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        slow = da.from_array(X, chunks=(chunk, 5)).map_blocks(slowly, seconds=0.02, dtype=X.dtype)
-        start = time.perf_counter()
-        same(pilae.PILAEClassifier(**NETWORK).fit(slow, labels), expected, X, "slow workers")
-        seconds = time.perf_counter() - start
-        for k in range(kills):
-            pids = [worker.pid for worker in cluster.workers.values()]
-            killer = threading.Timer(rng.uniform(0, seconds / 2), os.kill, (pids[k % len(pids)], signal.SIGKILL))
-            killer.start()
-            model = pilae.PILAEClassifier(**NETWORK).fit(slow, labels)
-            in_time += not killer.is_alive()
-            killer.join()
-            same(model, expected, X, f"worker {k} killed")
-            await_another(cluster, client, pids[k % len(pids)])
+        in_time = kill_workers(cluster, client, folder, kills)
         for k in range(failures):
             place = Path(folder) / str(k)
             place.mkdir()
