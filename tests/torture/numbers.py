@@ -369,7 +369,7 @@ def containers(model: Any, seed: int, n: int, d: int, kind: str) -> None:
     if kind in ("bool", "boolean", "category"):
         X = (np.random.default_rng(seed).random(X.shape) < 0.3) * 1.0
     if kind == "float16":
-        X = X.astype(np.float16).astype(float)
+        X = X.astype(np.float16).astype(np.float32)  # which half floats are computed in
     if kind == "category" and takes_gaps(model):  # there it is no longer the same numbers
         return
     dressed = CONTAINERS[kind](X)
