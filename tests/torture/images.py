@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import pilae
+from helpers import tolerance
 from pilae import ConvPILAE, PILAEClassifier, PILAEImageClassifier
 from torture.harness import Broken, spread
 from torture.numbers import Refused, answers, quietly, same
@@ -101,7 +102,7 @@ def attempt(number: int) -> str:
     if name != "features":
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder) / "m.pilae")
-            same(answers(pilae.load(Path(folder) / "m.pilae"), X), said, f"from a file, {of}", 1e-12)
+            same(answers(pilae.load(Path(folder) / "m.pilae"), X), said, f"from a file, {of}", tolerance())
     if twin is not None and (name not in BY_DTYPE or X.dtype.newbyteorder("=") != np.float64):
         plain = quietly(lambda: clone(MODELS[name]).fit(twin, y), f"fit of the twin of {of}")
         same(answers(plain, twin), said, f"the same pixels in another array, {of}", TOLERANCE)
