@@ -88,7 +88,7 @@ def test_balanced_rows_fade():
     G = A.T @ (w[:, None] * A) + model.ridge_ * w.sum() * np.eye(A.shape[1])
     T = (model.head_.hidden(model.network_(TEST)) - mean) * inverse
     expected = T @ np.linalg.solve(G, A.T @ (w[:, None] * B)) + w @ Z / w.sum()
-    np.testing.assert_allclose(model.decision_function(TEST), expected, rtol=0, atol=1e-8)
+    close(model.decision_function(TEST), expected, **rounding(model))
 
 
 def test_it_is_saved_and_goes_on(tmp_path):
