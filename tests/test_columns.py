@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from helpers import close, rounding
+from helpers import close, rounding, tolerance
 from pilae import SHLN, PILAEClassifier, PILAERegressor, cli, load, scan_blocks, scan_csv, scan_parquet
 from pilae._base.warn import StrangeRows
 from pilae._data import tables, text
@@ -101,7 +101,7 @@ def test_text_keeps_what_texts_share():
     assert isinstance(kind, TextColumn)
     assert numbers(kind, *sentences()).shape == (300, 30)
     same = numbers(kind, "ulm ulm ulm", "ULM  ulm", "köln köln", "ulm")
-    np.testing.assert_allclose(same[1] / np.linalg.norm(same[1]), same[3] / np.linalg.norm(same[3]), atol=1e-6)
+    close(same[1] / np.linalg.norm(same[1]), same[3] / np.linalg.norm(same[3]))
     assert np.linalg.norm(same[0] - same[1]) < np.linalg.norm(same[0] - same[2])
     assert np.isnan(numbers(kind, None, "", " ")).all()  # a cell without a letter is a gap
 
@@ -190,7 +190,7 @@ def test_numbers_that_are_written_out(written):
     values = numbers(kind, *WRITTEN[written], None)[:, 0]
     assert np.isnan(values[-1])
     expected = 2.0 ** -np.arange(40) if STEPS[written] is None else values[0] + STEPS[written] * np.arange(40)
-    np.testing.assert_allclose(values[:-1], expected, rtol=1e-12)
+    np.testing.assert_allclose(values[:-1], expected, rtol=tolerance())
     as_numbers = Table([kind])(pd.DataFrame({"c": values[:-1]}))
     np.testing.assert_array_equal(as_numbers[:, 0], values[:-1])
 
