@@ -249,7 +249,6 @@ REFUSED = {
     "masked labels": (X, np.ma.masked_equal(Y, 0), "y is a masked array"),
     "long": (X.astype(np.longdouble) * np.longdouble("1e4000"), Y, "beyond the range of float64"),
     "huge integers": (np.where(X > 1, 10**400, X.astype(object)), Y, "beyond the range of float64"),
-    "NA": (missing(), Y, "X contains pandas.NA"),
     "text": (X.astype(str), Y, r"X is an array of text: use X.astype\(float\)"),
     "classes": (np.zeros((12_000, 1)), np.arange(12_000) % 6000, "6000 classes.*at most 5000.*regressor"),
 }
@@ -261,6 +260,23 @@ def test_refused_in_one_sentence(case):
     with pytest.raises(ValueError, match=sentence) as caught:
         PILAEClassifier().fit(rows, y)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [missing(), missing().to_numpy()], ids=["frame", "array"])
+def test_na_among_objects_is_a_gap(rows):
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    model = clone(RIDGE).fit(rows, Y)
+    close(model.decision_function(rows), clone(RIDGE).fit(gaps, Y).decision_function(gaps), **rounding(model))
+    with pytest.raises(ValueError, match="X contains NaN, which StackedPILAE does not take"):
+        StackedPILAE(width=[2]).fit(rows)
+
+
+def test_categories_that_are_numbers_are_numbers_to_models_without_categories():
+    whole = np.rint(X)
+    frame = pd.DataFrame(whole).astype("category")
+    model = PILRegressor().fit(frame, T)
+    close(model.predict(frame), PILRegressor().fit(whole, T).predict(whole), **interpolation(model, whole))
 
 
 def test_nothing_masked_is_an_array_as_any_other():

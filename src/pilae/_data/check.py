@@ -121,12 +121,24 @@ def _plain(X: Array, estimator: BaseEstimator, min_rows: int, *, reset: bool) ->
     if len(getattr(X, "shape", ())) == 2:
         _check_sizes(X.shape, type(estimator).__name__, min_rows)
     form = {"accept_sparse": "csr", "ensure_all_finite": False, "ensure_min_samples": min_rows}
-    X = read_array("X", partial(validate_data, estimator, X, reset=reset, **form))
+    X = read_array("X", partial(validate_data, estimator, _without_na(X), reset=reset, **form))
+    if X.dtype == object:  # several columns of categories that are numbers
+        X = read_array("X", partial(X.astype, np.float64))
     if X.dtype.kind not in "biuf":
         raise ValueError(
             f"X must hold real numbers, but its dtype is {X.dtype}: "
             + ("turn dates and times into numbers first." if X.dtype.kind in "mM" else "encode it first.")
         )
+    return X
+
+
+def _without_na(X: Any) -> Any:
+    """X with NaN for pandas.NA among objects, which NumPy takes for no number."""
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        gaps = np.frompyfunc(lambda value: type(value).__name__ == "NAType", 1, 1)(X).astype(bool)
+        return np.where(gaps, np.nan, X) if gaps.any() else X
+    if hasattr(X, "iloc") and any(isinstance(dtype, np.dtypes.ObjectDType) for dtype in X.dtypes):
+        return X.where(X.notna(), np.nan)
     return X
 
 

@@ -78,7 +78,8 @@ class Scored(NamedTuple):
         """Of the mean of these errors of the rows."""
         weight, [errors] = pooled(self.group, self.chooser, errors)
         mean = np.average(errors, weights=weight)
-        return float((np.average((errors - mean) ** 2, weights=weight) / max(self.n_choosers, 1.0)) ** 0.5)
+        off = np.sqrt(weight) * (errors - mean)  # not squared alone: rows of next to no weight may be far off
+        return float((off @ off / weight.sum() / max(self.n_choosers, 1.0)) ** 0.5)
 
     @property
     def n_choosers(self) -> float:
@@ -125,7 +126,8 @@ def clearly_lower(errors: np.ndarray, others: np.ndarray, chooser: np.ndarray, c
     weight = chooser / chooser.sum()
     gain = others - errors
     mean = weight @ gain
-    tie = TIE * ((weight @ (gain - mean) ** 2) / max(count, 1.0)) ** 0.5
+    off = (np.sqrt(weight) * (gain - mean).T) ** 2
+    tie = TIE * (off.sum(axis=-1) / max(count, 1.0)) ** 0.5
     return mean > np.maximum(tie, ROUNDING * (weight @ np.abs(others)))
 
 
