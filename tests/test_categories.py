@@ -22,7 +22,7 @@ from pilae._data.tables import Table
 
 N = 400
 RNG = np.random.default_rng(0)
-DAYS = np.datetime64("1990-01-01") + RNG.integers(0, 9000, N)
+DAYS = np.datetime64("1990-01-01") + RNG.integers(0, 9000, N).astype("timedelta64[D]")
 FRAME = pd.DataFrame(
     {
         "size": RNG.uniform(40, 200, N),

@@ -307,7 +307,7 @@ def test_labels_of_any_kind(labels):
         ("all", r"got \(\)"),
         (np.r_[np.nan, np.ones(89)], "no label for 1 rows, the first of them row 0"),
         (np.array([None, "a"] * 45, dtype=object), "no label for 45 rows"),
-        (np.array([np.datetime64("NaT")] + [np.datetime64("2026-01-01")] * 89), "a label of its own"),
+        (np.array(["NaT"] + ["2026-01-01"] * 89, "datetime64[D]"), "a label of its own"),
         (np.zeros(90), "All rows belong to one group"),
     ],
 )

@@ -79,7 +79,7 @@ class DateColumn:
         if kind == "dates":
             return dates(column)
         codes, values = factorized(column)
-        return np.append(parsed_dates(values, self.written or ISO), np.datetime64("NaT"))[codes]
+        return np.append(parsed_dates(values, self.written or ISO), np.datetime64("NaT", "us"))[codes]
 
     def __call__(self, column: Column, kind: Kind) -> np.ndarray:
         values = date_parts(self.times(column, kind))

@@ -72,7 +72,7 @@ def columns_of(rng: np.random.Generator) -> dict[str, list[Any]]:
         elif kind == "words":
             values = [str(v) for v in rng.choice(WORDS, rows)]
         elif kind == "dates":
-            values = [str(np.datetime64("1950-01-01") + int(k)) for k in rng.integers(0, 40_000, rows)]
+            values = [str(np.datetime64("1950-01-01") + np.timedelta64(int(k), "D")) for k in rng.integers(0, 40_000, rows)]
         elif kind == "tiny":
             values = [float(v) for v in rng.normal(size=rows) * 10.0 ** rng.integers(-20, 20, rows)]
         else:
@@ -567,7 +567,7 @@ def house(rows: int = 60) -> dict[str, list[Any]]:
     return {
         "size": [round(float(v), 2) for v in size],
         "town": town.tolist(),
-        "built": [str(np.datetime64("1960-01-01") + int(k)) for k in days],
+        "built": [str(np.datetime64("1960-01-01") + np.timedelta64(int(k), "D")) for k in days],
         "garden": rng.choice([True, False], rows).tolist(),
         "price": [round(float(3 * s + 90 * (t == "Köln")), 1) for s, t in zip(size, town, strict=True)],
         "y": ["large" if s > 120 else "small" for s in size],
