@@ -72,7 +72,8 @@ def columns_of(rng: np.random.Generator) -> dict[str, list[Any]]:
         elif kind == "words":
             values = [str(v) for v in rng.choice(WORDS, rows)]
         elif kind == "dates":
-            values = [str(np.datetime64("1950-01-01") + np.timedelta64(int(k), "D")) for k in rng.integers(0, 40_000, rows)]
+            days = rng.integers(0, 40_000, rows).astype("timedelta64[D]")
+            values = (np.datetime64("1950-01-01") + days).astype(str).tolist()
         elif kind == "tiny":
             values = [float(v) for v in rng.normal(size=rows) * 10.0 ** rng.integers(-20, 20, rows)]
         else:
