@@ -313,3 +313,13 @@ def test_the_categories_of_a_column_weigh_as_much_as_one_column():
     scaling, town = model.network_.scaling, (FRAME["town"].to_numpy()[:, None] == ["Aachen", "Ulm", "Wismar"]) * 1.0
     expected = np.r_[1 / FRAME["size"].std(ddof=0), np.full(3, 1 / np.sqrt(town.var(axis=0).sum()))]
     close(scaling.inverse, expected, terms=N)
+
+
+@pytest.mark.parametrize("times", ["datetime64[s]", "timedelta64[s]"])
+def test_times_that_microseconds_do_not_hold_are_refused(times):
+    """NumPy before 2.5 made other times of them, later ones end in an OverflowError."""
+    far = pd.DataFrame({"when": np.array([2**52 - k for k in range(20)], dtype=times), "size": np.arange(20.0)})
+    with pytest.raises(ValueError, match="more than 290,000 years away"):
+        PILAERegressor().fit(far, np.arange(20.0))
+    near = far.assign(when=np.array([2**31 + k * 86_400 for k in range(20)], dtype=times))
+    assert np.isfinite(PILAERegressor().fit(near, np.arange(20.0)).predict(near)).all()

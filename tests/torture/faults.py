@@ -258,6 +258,8 @@ class Steps:
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         if event == "call":
             frame.f_trace_opcodes = frame.f_code.co_filename == replacing.__file__
+            if frame.f_trace_opcodes:
+                sys.settrace(self)  # from 3.12 on this is when Python looks whether instructions are asked for
         elif event in ("line", "opcode"):
             self.count += 1
             self.instructions += event == "opcode"

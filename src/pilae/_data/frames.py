@@ -18,6 +18,9 @@ Column = Any
 
 Kind = Literal["numbers", "truth values", "categories", "numbered categories", "text", "dates", "durations", "objects"]
 
+FINER = ("us", "ns", "ps", "fs", "as")
+"""Units of times that microseconds reach as far as, or further."""
+
 POLARS_KINDS: dict[str, Kind] = {
     "Boolean": "truth values",
     "Categorical": "categories",
@@ -187,13 +190,31 @@ def dates(column: Column) -> np.ndarray:
         return _microseconds(column.cast(polars.Datetime("us"))).view("datetime64[us]")
     import pandas
 
-    return pandas.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+    return _in_microseconds(pandas.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy())
 
 
 def _microseconds(column: Column) -> np.ndarray:
     """The whole numbers that times of polars are, a gap as NumPy's NaT is: old releases hand times over by NumPy's old
     interface and end the process."""
     return column.to_physical().fill_null(np.iinfo(np.int64).min).to_numpy()
+
+
+def _in_microseconds(times: np.ndarray) -> np.ndarray:
+    """Times or spans; an error where one is so far away that microseconds do not hold it: before 2.5 NumPy made another
+    one of it."""
+    try:
+        found = times.astype(f"{times.dtype.str[1]}8[us]")
+        kept = np.datetime_data(times.dtype)[0] in FINER or bool(
+            ((found.astype(times.dtype) == times) | np.isnat(times)).all()
+        )
+    except OverflowError:
+        kept = False
+    if not kept:
+        raise ValueError(
+            "A column of times holds some more than 290,000 years away, which microseconds of 64 bits do not hold: "
+            "leave those rows out, or give the column as numbers."
+        )
+    return found
 
 
 def durations(column: Column) -> np.ndarray:
@@ -205,7 +226,7 @@ def durations(column: Column) -> np.ndarray:
     else:
         import pandas
 
-        spans = pandas.to_timedelta(column).to_numpy().astype("timedelta64[us]")
+        spans = _in_microseconds(pandas.to_timedelta(column).to_numpy())
     return np.where(np.isnat(spans), np.nan, spans.astype(np.int64) / 1e6)
 
 
