@@ -161,7 +161,7 @@ def is_few(X: Any, place: Place, columns: Columns) -> bool:
         and 0 < X.size <= QUICK_NUMBERS
         and X.ndim == 2
         and X.shape[1] == columns.count
-        and X.dtype.name == place.dtype
+        and X.dtype == place.dtype
         and place.space == NUMPY
         and place.gauge is columns.names is None
         and columns.are_plain

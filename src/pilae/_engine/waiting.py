@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from .._arrays import dtype_name
 from .moments import Moments
 
 MOST_WAITING = 256
@@ -68,4 +69,4 @@ def is_tame(sums: Moments, F: np.ndarray, Z: np.ndarray, w: np.ndarray | None) -
     heaviest = 1.0 if w is None else float(w.max())
     with np.errstate(over="ignore", invalid="ignore"):
         squares = sum(float(np.vdot(x, x)) for x in (F, Z, sums.shift_a, sums.shift_b))
-        return heaviest * (1.0 + squares) < TAME_SQUARES[F.dtype.name]  # False of NaN
+        return heaviest * (1.0 + squares) < TAME_SQUARES[dtype_name(F)]  # False of NaN
