@@ -347,15 +347,16 @@ class NetworkSearch(Candidates):
             self.loss(best._replace(activation=activation))
 
     def _refine(self, depth: int) -> None:
-        """From the best hidden layer of this depth: pairs of anchors, direct links."""
+        """From the best hidden layer of this depth: pairs of anchors, direct links, a second stack of layers."""
         if not self.near(self.directed(depth), WORTH_REFINING):
             return
         if depth == 0:  # deeper layers inherit that
             self._vary(0, "neurons", options(self.spec.head.anchors, ("rows", "pairs")))
         else:
             self._vary(depth, "skip", options(self.spec.skip, (False, True)))
-            self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
         self._vary(depth, "direct", options(self.spec.head.direct, self._links(best_of(self.directed(depth)))))
+        if depth:
+            self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
 
     def _links(self, plan: Plan) -> tuple[bool, ...]:
         """Whether to try direct links: so many columns are no hidden layer's work."""
