@@ -103,6 +103,15 @@ def test_a_window_stays_when_it_is_fitted_again():
     close(model.decision_function(TEST), expected.decision_function(TEST), **rounding(expected))
 
 
+@pytest.mark.parametrize("way", [{"window": 100}, {"half_life": 50}])
+@pytest.mark.parametrize("change", [{"keep_statistics": False}, {"head": "softmax"}])
+def test_what_fitting_again_lacks_is_said_of_forget(way, change):
+    model = PILAEClassifier(**NETWORK).partial_fit(X[:200], Y[:200], **way).set_params(**change)
+    age = {"age": 0} if "half_life" in way else {}
+    with pytest.raises((ValueError, TypeError), match=r"^forget needs"):
+        model.forget(X[:50], Y[:50], remaining=(X[50:200], Y[50:200]), **age)
+
+
 def test_rows_that_fade_go_on_when_it_is_fitted_again():
     model = copy.deepcopy(FITTED).partial_fit(X[120:200], Y[120:200], half_life=50)
     stay = np.r_[10:200]

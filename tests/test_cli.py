@@ -279,6 +279,15 @@ def test_help_needs_nothing_else(arguments):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_who_has_no_pandas_is_told_what_to_install(folder, prices, command):
+    code = "import sys; sys.modules['pandas'] = None; from pilae import cli; sys.exit(cli.main(sys.argv[1:]))"
+    call = [sys.executable, "-c", code, command, prices, folder / "new.csv"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    assert done.returncode
+    assert "pip install 'pilae[table]'" in done.stderr
+
+
 def test_a_table_is_fitted_and_predicted_without_skrub_and_skops(folder, prices):
     code = (
         "import sys; from pilae import cli; cli.main(sys.argv[1:]); "

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from sklearn.exceptions import UndefinedMetricWarning
 
 from helpers import blobs, close, rounding, searched
 from pilae import SHLN, PILAEClassifier, PILAERegressor, StackedPILAE
@@ -155,6 +156,14 @@ def test_scores_as_scikit_learn_counts_them():
     far = da.from_array(X[:, 0] + 1e6, chunks=300)
     close(model.score(A, far), model.score(X, X[:, 0] + 1e6), condition=1e6, terms=900)
     assert model.score(A, da.ones(900, chunks=300)) == 0.0
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(model.score(A[:1], far[:1]))
+
+
+def test_a_window_wants_rows_in_order_when_it_is_fitted_again():
+    model = PILAEClassifier(**NETWORK).partial_fit(X[:200], LABELS[:200], window=100)
+    with pytest.raises(ValueError, match="order"):
+        model.forget(X[:50], LABELS[:50], remaining=(da.from_array(X, chunks=(300, 6)), da.from_array(LABELS)))
 
 
 def test_scored_rows_have_numbers_a_person_can_use():

@@ -154,6 +154,10 @@ def test_flags_of_numpy_are_flags():
         depth=1, skip=true, keep_statistics=true, layer=PILAutoencoder(tied=true), head=SHLN(width=5, direct_links=true)
     ).fit(X, Y)
     ConvPILAE(patch=2, pool=1, encoder_ridge=1, contrast=None, mirror=true, depth=1, tied=true, both_signs=true).fit(X)
+    model = PILAEClassifier(depth=0, head="ridge", verbose=np.False_).fit(X, Y)
+    assert model.partial_fit(X, Y, current=true, test_first=true).stream_.count == len(X)
+    model.partial_fit(X, Y, test_first=np.False_)
+    assert model.stream_.count == len(X)
 
 
 @pytest.mark.parametrize("method", ["partial_fit", "forget", "recalibrate"])

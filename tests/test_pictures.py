@@ -15,7 +15,7 @@ from pilae._base.progress import Progress
 from pilae._pictures import decoder, reading
 from pilae._pictures.decoder import Decoder, Layout, Unreadable
 from pilae._pictures.folders import images_by_class, images_in
-from pilae._pictures.reading import Reader
+from pilae._pictures.reading import ImageReader
 
 rng = np.random.default_rng(0)
 GRAY = rng.integers(0, 256, (6, 8), dtype=np.uint8)
@@ -288,7 +288,7 @@ def test_files_come_in_order_from_several_threads(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "AT_ONCE", 7)
     flat = {f"{k:03}.png": np.full((4, 4), k, np.uint8) for k in range(40)}
     found = images_by_class(folder_of(tmp_path, a=flat, b={"1.png": np.full((4, 4), 99, np.uint8)}))
-    images, labels, _ = Reader(0, Progress(False)).by_class(found)
+    images, labels, _ = ImageReader(0, Progress(False)).by_class(found)
     assert images[:, 0, 0].tolist() == [*range(40), 99]
     assert labels.tolist() == ["a"] * 40 + ["b"]
 

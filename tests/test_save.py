@@ -362,6 +362,16 @@ def test_a_file_of_an_earlier_format_says_who_wrote_it(tmp_path):
         pilae.load(path)
 
 
+@pytest.mark.parametrize("versions", [None, [], 3, "x", {"pilae": None}, {"pilae": 3}, {"pilae": "9" * 10**6}])
+def test_whoever_wrote_a_file_of_an_earlier_format_one_sentence_says_so(tmp_path, versions):
+    path = tmp_path / "m.pilae"
+    PILAEClassifier(depth=0, head="ridge", ridge=1.0).fit(X, y).save(path)
+    rewritten(path, lambda header, members: header.update(format=2, versions=versions))
+    with pytest.raises(pilae.ModelFileError, match=r"by pilae .*, in format 2") as error:
+        pilae.load(path)
+    assert len(str(error.value)) < 500
+
+
 @pytest.mark.parametrize(("name", "kind"), [("table-of-skrub", "Encoder"), ("table-of-an-encoder", "TableEncoder")])
 def test_a_table_with_an_encoder_of_its_own_says_what_to_do(tmp_path, name, kind):
     path = tmp_path / "m.pilae"

@@ -6,7 +6,7 @@ Two forms of one object, the *spectrum* of a weighted data matrix X (rows are sa
     dual     from K = (sqrt(w) X)(sqrt(w) X)', n x n, n < d  -> `DualGram`
 
 Both answer the same questions (rank, trace, w'Gw, rows of the pseudoinverse), so callers do not care which ran;
-`route` says which did. Systems are solved by factors; nothing is multiplied by an inverse of the whole matrix.
+`route` says which did. Systems are solved by factors, not by inverses.
 """
 
 import functools

@@ -52,10 +52,10 @@ class RunningScore:
     @classmethod
     def asked(cls, test_first: object) -> Self | None:
         """From the argument of `partial_fit`; None where it is False."""
-        if test_first is False or test_first is None:
+        if test_first is None:
             return None
-        if test_first is True:
-            return cls(USUAL_HALF_LIFE)
+        if isinstance(test_first, (bool, np.bool_)):
+            return cls(USUAL_HALF_LIFE) if test_first else None
         if not is_number(test_first) or not test_first > 0:  # type: ignore[operator]
             raise ValueError(f"'test_first' must be a bool or a half-life in rows. Got {test_first!r} instead.")
         return cls(float(test_first))  # type: ignore[arg-type]

@@ -102,7 +102,10 @@ PLACE: Rules = {
     "dtype": choice(None, "float32", "float64"),
     "block_rows": count("auto"),
     "device": Rule(lambda v: v is None or isinstance(v, str), "None or the name of a device such as 'cuda'"),
-    "verbose": Rule(lambda v: is_number(v) or isinstance(v, bool), "0 or 1"),
+    "verbose": Rule(
+        lambda v: isinstance(v, (bool, np.bool_)) or (is_integer(v) and v >= 0),
+        "True, False or an integer of at least 0",
+    ),
 }
 """Where and how to compute."""
 

@@ -39,16 +39,16 @@ def arrived(fitted: FittedModel, rows: Rows, targets: Targets, arrival: Arrival)
 
 
 @network_by_network
-def begun_to_fade(fitted: FittedModel, fading: Fading, oldest: int) -> FittedModel:
+def begun_to_fade(fitted: FittedModel, method: str, fading: Fading, oldest: int) -> FittedModel:
     """After a first fit whose rows had weights by age, the most of which is given."""
-    head, moments = fitted.head.linear("partial_fit"), statistics(fitted, "partial_fit")
+    head, moments = fitted.head.linear(method), statistics(fitted, method)
     return replace(fitted, head=holding(head, moments), fading=replace(fading, mixed=False, oldest=oldest))
 
 
 @network_by_network
-def windowed(fitted: FittedModel, rows: Rows, targets: Targets, size: int) -> FittedModel:
+def windowed(fitted: FittedModel, method: str, rows: Rows, targets: Targets, size: int) -> FittedModel:
     """After a first fit to these rows, of which the last stay in."""
-    if fitted.head.linear("partial_fit").output.by_class is not None:
+    if fitted.head.linear(method).output.by_class is not None:
         raise ValueError("A window goes without class_weight='balanced': give the weight of each class as a dict.")
     latest = kept(rows, size)
     assert latest is not None

@@ -79,25 +79,27 @@ class Updating(Fitting[FittedModel]):
         def step(fitted: FittedModel | None) -> FittedModel:
             arrival.check_order(X, None if fitted is None else fitted.window)
             if fitted is None:
-                return self._first_rows(X, y, classes, sample_weight, arrival)
+                return self._first_rows("partial_fit", X, y, classes, sample_weight, arrival)
             fitted.head.linear("partial_fit").check_sums("partial_fit")
             rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
             return stream.arrived(fitted, rows, targets, arrival)
 
         return self._updated(step, X, y, sample_weight)
 
-    def _first_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, arrival: Arrival) -> FittedModel:
-        """After the first call of `partial_fit`."""
+    def _first_rows(
+        self, method: str, X: Any, y: Any, classes: Any, sample_weight: Any, arrival: Arrival
+    ) -> FittedModel:
+        """After the first call of `partial_fit`, or where rows that stay begin anew."""
         fitted = self._first_fit(X, y, classes, arrival.first_weight(X, sample_weight), {})
-        update.statistics(fitted, "partial_fit")
+        update.statistics(fitted, method)
         fitted = replace(fitted, tested=arrival.test)
         if arrival.window is not None:
-            rows, targets = self._later_rows(fitted, "partial_fit", X, y, sample_weight, classes)
-            return stream.windowed(fitted, rows, targets, arrival.window)
+            rows, targets = self._later_rows(fitted, method, X, y, sample_weight, classes)
+            return stream.windowed(fitted, method, rows, targets, arrival.window)
         if arrival.fading is None:
             return fitted
         oldest = int(fitted.stats["rows"]) - 1 if arrival.fading.by_row else 0
-        return stream.begun_to_fade(fitted, arrival.fading, oldest)
+        return stream.begun_to_fade(fitted, method, arrival.fading, oldest)
 
     def _fitted_again(self, before: FittedModel, age: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fitted anew to rows that stay, of these ages, with the window and the rate there were."""
@@ -106,8 +108,9 @@ class Updating(Fitting[FittedModel]):
             update.check_no_age(age)
             if before.window is None:
                 return self.fit(X, y, sample_weight)
-            arrival = Arrival(window=before.window.size)
-            return self._refitted(partial(self._first_rows, X, y, None, sample_weight, arrival), X, y, sample_weight)
+            check_window_order(X)
+            anew = partial(self._first_rows, "forget", X, y, None, sample_weight, Arrival(window=before.window.size))
+            return self._refitted(anew, X, y, sample_weight)
         if is_streamed(X):
             raise ValueError("Rows that have lost weight are given to forget as arrays, not as a source.")
         n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -116,7 +119,7 @@ class Updating(Fitting[FittedModel]):
 
         def faded() -> FittedModel:
             fitted = self._first_fit(X, y, None, share if w is None else share * w, {})
-            return stream.begun_to_fade(fitted, fading, int(np.ceil(ages.max())))
+            return stream.begun_to_fade(fitted, "forget", fading, int(np.ceil(ages.max())))
 
         return self._refitted(faded, X, y, sample_weight)
 

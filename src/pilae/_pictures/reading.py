@@ -66,7 +66,7 @@ class Pictures(NamedTuple):
     files: list[str]
 
 
-class Reader:
+class ImageReader:
     """Reads images, and keeps account of those that cannot be read: more than `skip` are an error."""
 
     def __init__(self, skip: int, progress: Progress, ways: Ways = IN_PYTHON) -> None:

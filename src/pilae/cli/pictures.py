@@ -20,7 +20,7 @@ from .._base.sentences import listed
 from .._estimators.image_classifier import PILAEImageClassifier
 from .._pictures.decoder import Layout
 from .._pictures.folders import Found, held_out_last, images_by_class, images_in
-from .._pictures.reading import AT_A_SHELL, Pictures, Reader
+from .._pictures.reading import AT_A_SHELL, ImageReader, Pictures
 from .._tables.files import Part
 from ..report import ImageClassifierReport, summarise_image_classifier
 from .files import bad_rows, bytes_to, check_output, default_output, remark, search_seconds, tell, text_to
@@ -52,7 +52,7 @@ def _fit(options: Namespace) -> None:
     if options.report is not None:
         check_report(options.report)
     size, start, progress = _size(options.size), time.perf_counter(), Progress(not options.quiet)
-    reader = Reader(bad_rows(options), progress, AT_A_SHELL)
+    reader = ImageReader(bad_rows(options), progress, AT_A_SHELL)
     found, out = held_out_last(images_by_class(options.table), options.holdout)
     pictures = reader.by_class(found, size)
     progress.close()
@@ -152,7 +152,7 @@ def predict(options: Namespace) -> None:
     for path in options.table:
         check_output(options.output, path)
     model, files = _loaded(options.model), images_in(options.table)
-    reader, count = Reader(bad_rows(options), Progress(False), AT_A_SHELL), 0
+    reader, count = ImageReader(bad_rows(options), Progress(False), AT_A_SHELL), 0
     with text_to(options.output) as file:
         rows = csv.writer(file, lineterminator="\n")
         chances = [f"class={label}" for label in model.classes_.tolist()] if options.proba else []
@@ -173,7 +173,7 @@ def evaluate(options: Namespace) -> None:
     """The score on the images of a folder for each class."""
     _check_options(options)
     model, found = _loaded(options.model), images_by_class(options.table, fewest=1)
-    reader = Reader(bad_rows(options), Progress(False), AT_A_SHELL)
+    reader = ImageReader(bad_rows(options), Progress(False), AT_A_SHELL)
     asked = [(part.y, *_answers(model, part.X)) for part in _parts(model, reader, found)]
     y, predicted, P = map(np.concatenate, zip(*asked, strict=True))
     result: dict[str, Any] = {
@@ -195,7 +195,7 @@ def report(options: Namespace) -> None:
     pictures, folder = None, options.table
     model = _loaded(options.model)
     if folder is not None:
-        found, reader = images_by_class(folder, fewest=1), Reader(bad_rows(options), Progress(False), AT_A_SHELL)
+        found, reader = images_by_class(folder, fewest=1), ImageReader(bad_rows(options), Progress(False), AT_A_SHELL)
         images, kept = reader.read(found.files, _layout(model))
         reader.check(len(found.files))
         labels = np.array([found.labels[k] for k in kept])
@@ -263,7 +263,7 @@ def _layout(model: PILAEImageClassifier) -> Layout:
     return Layout(width, height, channels)
 
 
-def _parts(model: PILAEImageClassifier, reader: Reader, found: Found) -> Iterator[Part]:
+def _parts(model: PILAEImageClassifier, reader: ImageReader, found: Found) -> Iterator[Part]:
     """The images some at a time, as the model takes them, with classes and numbers of files."""
     layout = _layout(model)
     step = max(1, BLOCK_BYTES // (layout.width * layout.height * layout.channels))

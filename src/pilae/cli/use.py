@@ -21,11 +21,11 @@ def predict(options: Namespace) -> None:
         raise ValueError(f"Name one table at a time: there are {len(options.table)}.")
     [options.table] = options.table
     _check_predict(options, columns.task)
-    import pandas as pd
-
     rows, far, ids = 0, 0, names_of(options.id)
     asked, strange = model.fitted_.columns, Strange()
-    table = opened(options, known=columns)
+    table = opened(options, known=columns)  # says so where pandas is missing
+    import pandas as pd
+
     with text_to(options.output) as file:
         for piece in filter(len, table.pieces()):
             beside = _ids(piece, ids, columns.target, table.name)

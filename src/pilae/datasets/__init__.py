@@ -19,7 +19,7 @@ from .._base.progress import Progress
 from .._base.scalars import is_integer
 from .._base.warn import warn
 from .._pictures.folders import images_by_class
-from .._pictures.reading import Pictures, Reader
+from .._pictures.reading import ImageReader, Pictures
 from .formats import Parts, read_npz
 from .sets import SETS, Known, OpenML
 
@@ -157,7 +157,7 @@ def load_images(
             )
         size, channels = (shape[1], shape[0]), shape[2]
     progress = Progress(verbose)
-    reader, found = Reader(skip, progress), images_by_class(folder)
+    reader, found = ImageReader(skip, progress), images_by_class(folder)
     pictures = reader.by_class(found, size, channels)
     progress.close()
     for sentence in (*found.remarks, *reader.remarks):

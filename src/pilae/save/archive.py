@@ -18,6 +18,9 @@ HEADER_BYTES = 2**24
 UNPACKED_BYTES, UNPACKED_TIMES = 2**28, 100
 """An archive may unpack to so many bytes, or to so many times its size: beyond, it was made to fill memory."""
 
+SAID = 60
+"""Characters of what a file says that are said again."""
+
 
 class ModelFileError(ValueError):
     """A file is not a model that this version of pilae can load: damaged, forged, of another program or of a later one.
@@ -99,10 +102,9 @@ def header_of(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, An
     if version <= FORMAT and not intact:
         raise ModelFileError(f"{os.fspath(path)!r} is damaged: its header is not what was saved.")
     if version < FORMAT:
-        writer = str(header.get("versions", {}).get("pilae", "of an earlier day"))
         raise ModelFileError(
-            f"{os.fspath(path)!r} was written by pilae {writer}, in format {version}, and this version reads format "
-            f"{FORMAT}: load it with the version that wrote it, or fit the model again with this one."
+            f"{os.fspath(path)!r} was written by pilae {writer_of(header)}, in format {version}, and this version "
+            f"reads format {FORMAT}: load it with the code that wrote it, or fit the model again with this one."
         )
     if version > FORMAT:
         raise ModelFileError(
@@ -110,3 +112,15 @@ def header_of(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, An
             f"and this version reads format {FORMAT}: update pilae to load it."
         )
     return header
+
+
+def writer_of(header: dict[str, Any]) -> str:
+    """The version of pilae that a header says it was written by; it may say anything."""
+    versions = header.get("versions")
+    writer = versions.get("pilae") if isinstance(versions, dict) else None
+    return shortened(writer) if isinstance(writer, str) else "of an earlier day"
+
+
+def shortened(text: str) -> str:
+    """What a file says, no longer than a sentence can hold."""
+    return text if len(text) <= SAID else text[:SAID] + "..."

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from .._arrays import NUMPY
 from .._arrays.npy import claimed_array
 from .._base.saveable import KINDS
-from .archive import ModelFileError, bytes_of, damaged
+from .archive import ModelFileError, bytes_of, damaged, shortened, writer_of
 from .estimators import estimator_of
 
 MOST_MENTIONS = 100
@@ -87,7 +87,7 @@ class Reader:
         cls = class_of(kind)
         if cls is None:
             raise ModelFileError(
-                f"{self.path!r} was written by pilae {self.header['versions']['pilae']} and holds a {kind!r}, which "
+                f"{self.path!r} was written by pilae {writer_of(self.header)} and holds a {shortened(kind)!r}, which "
                 "this version does not know: load it with that version, or fit the model again with this one."
             )
         restored = {name: self.decode(item) for name, item in fields.items()}
