@@ -57,7 +57,7 @@ default="auto"
         network). "auto" is found by the search, or without one False.
     branches : int from 1 to 4 or "auto", default="auto"
         Stacks of layers side by side, with other anchors and activations, all seen by the head. "auto" is found by the
-        search (one or two), or without one 1. Depth 0 has none.
+        search (one, or two where they bring the loss down by a tenth), or without one 1. Depth 0 has none.
     head : {"shln", "ridge", "softmax"}, SHLN or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
         "ridge": the output ridge on the features. "softmax": LogisticRegression on whitened features. Any scikit-learn
