@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -32,6 +33,7 @@ from pilae import (
     SHLN,
     ConvPILAE,
     PILAEClassifier,
+    PILAEImageClassifier,
     PILAERegressor,
     PILAutoencoder,
     PILClassifier,
@@ -128,6 +130,18 @@ def some(X: Any) -> Any:
     return X[:: max(1, len(X) // ASKED)][:ASKED]
 
 
+def outside(X: np.ndarray) -> np.ndarray:
+    """Rows with one number each that nobody has seen: beyond the border by parts of the range, or by very much of it.
+
+    The margin is half of the range, or less where tails are heavy, so that single rows are not far.
+    """
+    rows, low, high = np.array(X[:: len(X) // 20][:20], float), X.min(axis=0), X.max(axis=0)
+    for k, row in enumerate(rows):
+        step, column = (0.25, 0.625, 4.0, -0.625, -1000.0)[k % 5], (k // 5 + k % 5) % X.shape[1]
+        row[column] = (high if step > 0 else low)[column] + step * (high - low)[column]
+    return rows
+
+
 # ------------------------------------------------------------------------------------------------- answers
 
 ATTRIBUTES = (
@@ -208,6 +222,11 @@ def told(model: Any, X: Any) -> Answer:
         features = plain(model.transform(some(X)))
         answer |= {"features": features[:, :4], "features_shape": json.dumps(features.shape)}
     return answer
+
+
+def told_far(model: Any, rows: Any) -> Answer:
+    """What a model says about rows of which some are far from all it has seen, and whether it knows which."""
+    return {f"far {name}": value for name, value in said(model, rows, methods=(*METHODS, "is_far")).items()}
 
 
 def each(**answers: Answer) -> Answer:
@@ -492,6 +511,81 @@ def columns_of_absurd_size(folder: Path) -> Answer:
     )
 
 
+# ---------------------------------------------------------------------------------- rows far out, groups, scales
+
+
+@case()
+def rows_far_outside(folder: Path) -> Answer:
+    """Beyond the margins of even columns and of one with heavy tails, and after rows that came later.
+
+    Neurons that grow without end and links from the input say more than any target was, which `predict` cuts.
+    """
+    X, Z = made()
+    X = np.concatenate([X[:, :5], X[:, 5:] ** 7 / 512], axis=1)
+    A, y = iris()
+    grows = SHLN(width=20, activation="relu2", direct_links=True)
+    regressor = PILAERegressor(width=[5], ridge=1e-2, head=grows).fit(X[:200], Z[:200])
+    classifier = PILAEClassifier(width=[3], ridge=1e-2, head=SHLN(width=15), skip=True).fit(A, y)
+    known = outside(X[:200])
+    first = told_far(regressor, known)
+    part = regressor.fork().partial_fit(X[200:] * 1.5, Z[200:] * 2.0)
+    return each(
+        regressor=first,
+        classifier=told_far(classifier, outside(A)),
+        part={"far": part.predict(known), "is_far": part.is_far(known)},
+        merged=told_far(regressor.merge(part), known),
+    )
+
+
+@cache
+def herds() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows near the place of their group, a number that has a part of its own in each, and groups; some rows alone."""
+    rng = np.random.RandomState(11)
+    group = np.concatenate([np.repeat(np.arange(30), 8), np.arange(30, 60)])
+    place, own = rng.randint(-256, 256, (60, 4)) / 128.0, rng.randint(-128, 128, 60) / 128.0
+    X = place[group] + rng.randint(-64, 64, (270, 4)) / 256.0
+    return X, 2 * X[:, 0] + X[:, 1] + X[:, 2] ** 2 / 2 - 1 + own[group], group
+
+
+@case(condition=1e8)
+def groups(folder: Path) -> Answer:
+    """Rows that leave together, wherever something is left out; and later, by `recalibrate`."""
+    X, t, group = herds()
+    y, w = (t > 0).astype(int), 1.0 + np.arange(270) % 2
+    network = {"width": [4], "head": SHLN(width=30)}
+    classifier = PILAEClassifier(**network).fit(X, y, groups=group)
+    regressor = PILAERegressor(**network).fit(X, np.stack([t, X[:, 3]], axis=1), sample_weight=w, groups=group)
+    first, early = told(regressor, X), group % 3 > 0
+    again = PILAEClassifier(**network).fit(X[early], labels(y[early]), groups=group[early])
+    again.partial_fit(X[~early], labels(y[~early])).recalibrate(X, labels(y), groups=group)
+    return each(
+        classifier=told(classifier, X) | told_far(classifier, outside(X)),
+        regressor=first | told_far(regressor, outside(X)),
+        recalibrated=told(again, X),
+    )
+
+
+@case(condition=1e8)
+def target_scalings(folder: Path) -> Answer:
+    """Targets of heavy tails, and even ones; the scale given, and found (which a search of one candidate is for)."""
+    X, Z = made()
+    even, heavy = Z[:, 0], 4 * np.prod(X / 4 + 1, axis=1) ** 2 * (1 + Z[:, 1] / 32)
+    given = {"depth": 0, "ridge": 1e-2, "head": SHLN(width=30)}
+    found = {"max_depth": 0, "ridge": 1e-2, "head": "ridge", "input_scaling": "standard", "skip": False, "branches": 1}
+    asked = {
+        "none": (PILAERegressor(target_scaling="none", **given), heavy),
+        "asinh": (PILAERegressor(target_scaling="asinh", **given), np.stack([even, heavy], axis=1)),
+        "heavy": (PILAERegressor(**found), heavy),
+        "even": (PILAERegressor(**found), even),
+    }
+    answer = {}
+    for name, (model, target) in asked.items():
+        model.fit(X[:250], target[:250])
+        answer[name] = told(model, X) | told_far(model, outside(X)) | {"scaling": model.target_scaling_}
+        answer[f"{name} later"] = said(model.partial_fit(X[250:], target[250:]), some(X), methods=("predict",))
+    return each(**answer)
+
+
 # --------------------------------------------------------------------------------------------------- weights
 
 
@@ -630,6 +724,39 @@ def images_in_a_pipeline(folder: Path) -> Answer:
     return said(model, images[200:240])
 
 
+IMAGES = {"filters": 8, "encoder_ridge": 0.1, "contrast": 0.1, "pool": 2}
+
+
+@case()
+def images_compared(folder: Path) -> Answer:
+    """All with all, with copies and mirror images; with some; patches of two sizes in colour. Nothing is searched."""
+    X, y = digits()
+    images = X.reshape(-1, 8, 8)
+    colour = np.stack([images, images[:, ::-1], 16 - images], axis=3)
+    given = {**IMAGES, "threshold": 0.5, "ridge": 0.1, "mirror": False, "shift": 0, "pooling": "smooth"}
+    moved = PILAEImageClassifier(patch=3, **given | {"mirror": True, "shift": 1, "pooling": "average"})
+    some_of_them = PILAEImageClassifier(patch=3, anchors=60, **given).fit(X[:150], y[:150])
+    two_sizes = PILAEImageClassifier(patch=[3, 4], **given).fit(colour[:150], y[:150] % 2)
+    return each(
+        moved=told_images(moved.fit(images[:150], labels(y[:150] % 3)), images[120:]),
+        some=told_images(some_of_them, X[120:]) | {"anchors": some_of_them.anchors_.reshape(60, -1)[::9, 20:28]},
+        colour=told_images(two_sizes, colour[120:]),
+    )
+
+
+@case(condition=1e6)
+def images_compared_searched(folder: Path) -> Answer:
+    """A threshold, a grid, bends and an output ridge that are found."""
+    X, y = digits()
+    given = {**IMAGES, "patch": 3, "mirror": False, "shift": 0, "pool": "auto", "pooling": "smooth"}
+    model = PILAEImageClassifier(**given).fit(X[:150].reshape(-1, 8, 8), y[:150])
+    return told_images(model, X[150:].reshape(-1, 8, 8))
+
+
+def told_images(model: PILAEImageClassifier, images: np.ndarray) -> Answer:
+    return told(model, images) | {"threshold": model.threshold_, "pooling": model.pooling_, "shift": model.shift_}
+
+
 # ------------------------------------------------------------------------------------------- basic, stacked
 
 
@@ -727,6 +854,68 @@ def rows_pandas(folder: Path) -> Answer:
         classifier=told(model, frame) | {"names": json.dumps(list(model.feature_names_in_))},
         stack={"features": some(framed.to_numpy()), "names": json.dumps(list(framed.columns))},
     )
+
+
+@case()
+def rows_polars(folder: Path) -> Answer:
+    """Numbers with gaps, text, truth values, dates, durations and categories; and frames as answers."""
+    import polars as pl
+
+    X, Z = made()
+    n = np.arange(300)
+    days = np.datetime64("1990-03-01") + (np.abs(X[:, 4]) * 2000).astype("timedelta64[D]")
+    columns = {
+        "c0": X[:, 0],
+        "c1": [None if k % 7 == 0 else number for k, number in enumerate(X[:, 1].tolist())],
+        "town": [None if k % 11 == 0 else ("Ulm", "Aachen", "Köln")[k % 3] for k in range(300)],
+        "new": X[:, 2] > 0,
+        "built": days,
+        "wait": (n % 50 * 3_600_000).astype("timedelta64[ms]"),
+        "size": pl.Series([("S", "M", "L")[k % 4 % 3] for k in range(300)], dtype=pl.Enum(["S", "M", "L", "XL"])),
+    }
+    frame, y = pl.DataFrame(columns), Z[:, 0] + 2 * (n % 3) + n % 4 % 3
+    regressor = PILAERegressor(**NETWORK).fit(frame, pl.Series("price", y))
+    classifier = PILAEClassifier(**NETWORK).fit(frame, pl.Series("kind", np.where(y > 2, "large", "small").tolist()))
+    far = frame[::15].with_columns(pl.col("c0") * pl.Series([1.0, 2.5, 10.0, -1e4] * 5))
+    plain = pl.DataFrame(X, schema=[f"c{k}" for k in range(6)])
+    framed = StackedPILAE(width=[4]).set_output(transform="polars").fit_transform(plain)
+    regressor_told = found(regressor) | said(regressor, frame[::10]) | told_far(regressor, far)
+    return each(
+        regressor=regressor_told | {"importances": regressor.feature_importances_},
+        classifier=found(classifier) | said(classifier, frame[::10]) | told_far(classifier, far),
+        stack={"features": some(framed.to_numpy()), "names": json.dumps(framed.columns)},
+    )
+
+
+@case()
+def categorical_features(folder: Path) -> Answer:
+    """Codes by their numbers, a mask and a name; text and categories as they come; and some that nobody has seen."""
+    import pandas as pd
+
+    X, Z = made()
+    n = np.arange(300)
+    A = np.stack([X[:, 0], n % 5, X[:, 1], n % 7 % 4], axis=1)
+    t = Z[:, 0] + np.array([0.0, 3.0, -2.0, 5.0, 1.0])[n % 5] + (n % 7 % 4 == 2)
+    kind = labels(np.digitize(t, [-1.0, 4.0]))
+    frame = table(A).assign(town=np.array(["Ulm", "Aachen", None], object)[n % 3], flat=pd.Categorical(X[:, 2] > 0))
+    numbers = PILAERegressor(categorical_features=[1, 3], **NETWORK).fit(A, t)
+    mask = PILAEClassifier(categorical_features=[False, True, False, True], **NETWORK).fit(A, kind)
+    names = PILAERegressor(categorical_features=["c1"], **NETWORK).fit(frame, np.stack([t, X[:, 1]], axis=1))
+    dtypes = PILAEClassifier(**NETWORK).fit(frame[:200], kind[:200])
+    far = A[::15].copy()
+    far[:, 0] *= [1.0, 2.5, 10.0, -1e4] * 5
+    far[::7, 1] = 9.0
+    strange = frame[::15].assign(c0=far[:, 0], c1=far[:, 1], town=["Ulm", "Bonn"] * 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of categories that nobody has seen
+        answers = each(
+            numbers=told(numbers, A) | told_far(numbers, far),
+            mask=told(mask, A) | told_far(mask, far),
+            names=told(names, frame) | told_far(names, strange),
+            dtypes=told(dtypes, frame) | told_far(dtypes, strange),
+        )
+    answers |= {"importances": names.feature_importances_}
+    return answers | {"later": said(dtypes.partial_fit(frame[200:], kind[200:]), some(frame))["decision_function"]}
 
 
 def table(X: np.ndarray, **columns: np.ndarray) -> Any:
@@ -897,6 +1086,87 @@ def update_all(folder: Path) -> Answer:
     X, Z = made()
     model = PILAERegressor(**{**NETWORK, "width": [5, 4]}).fit(X[:150], Z[:150])
     return told(model.partial_fit(X[150:], Z[150:], update="all"), X)
+
+
+@case()
+def window(folder: Path) -> Answer:
+    """The last rows, with weights, from the first call on; what bounds have seen stays seen."""
+    X, Z = made()
+    A, y = iris()
+    order = np.arange(150).reshape(3, 50).T.reshape(-1)
+    A, names, w = A[order], labels(y[order]), 1.0 + np.arange(300) % 3
+    X = np.where(np.arange(300)[:, None] < 60, X * 2, X)
+    model = PILAERegressor(**NETWORK).partial_fit(X[:120], Z[:120], sample_weight=w[:120], window=100)
+    for rows in (slice(120, 170), slice(170, 171), slice(171, 300)):
+        model.partial_fit(X[rows], Z[rows], sample_weight=w[rows])
+    classifier = PILAEClassifier(**NETWORK).fit(A[:60], names[:60]).fork()
+    for rows in (slice(0, 60), slice(60, 110), slice(110, 150)):
+        classifier.partial_fit(A[rows], names[rows], window=70)
+    last = slice(80, 150)
+    classifier.forget(A[140:], names[140:])
+    return each(
+        regressor=told(model, X) | told_far(model, outside(X[200:])) | {"in": np.array(model.rows_in_[:3], float)},
+        classifier=told(classifier.recalibrate(A[last][:60], names[last][:60]), A) | told_far(classifier, outside(A)),
+    ) | {"in": np.array(classifier.rows_in_[:3], float)}
+
+
+@case()
+def fading(folder: Path) -> Answer:
+    """By calls and by rows, from the first call and later; taken out again and calibrated by age."""
+    X, Z = made()
+    A, y = iris()
+    order = np.arange(150).reshape(3, 50).T.reshape(-1)
+    A, names = A[order], labels(y[order])
+    calls = PILAEClassifier(**NETWORK).fit(A[:60], names[:60])
+    for rows in (slice(60, 100), slice(100, 150)):
+        calls.partial_fit(A[rows], names[rows], decay=0.75)
+    rows = PILAERegressor(**NETWORK).partial_fit(X[:150], Z[:150], half_life=64)
+    rows.partial_fit(X[150:], -Z[150:], half_life=64)
+    late = told(rows, X) | told_far(rows, outside(X))
+    ages = np.arange(299.0, -1.0, -1.0)
+    signs = np.where(np.arange(300) < 150, 1.0, -1.0)[:, None]
+    rows.forget(X[140:160], (signs * Z)[140:160], age=ages[140:160])
+    stay = np.r_[0:140, 160:300]
+    rows.recalibrate(X[stay], (signs * Z)[stay], age=ages[stay])
+    return each(
+        calls=told(calls, A)
+        | told_far(calls, outside(A))
+        | {"in": calls.rows_in_.weight, "decay": calls.rows_in_.decay},
+        rows=late | {"in": rows.rows_in_.weight, "half_life": rows.rows_in_.half_life},
+        without=told(rows, X),
+    )
+
+
+@case(condition=1e6)
+def stream_tested_and_followed(folder: Path) -> Answer:
+    """Rows that are predicted before they are learnt; and output weights that follow one row after another.
+
+    They follow until all weights together have grown by 1%, or 0.8 of the ridge is left where rows fade.
+    """
+    X, Z = made()
+    A, y = iris()
+    order = np.arange(150).reshape(3, 50).T.reshape(-1)
+    A, names = A[order], labels(y[order])
+    classifier = PILAEClassifier(**NETWORK).fit(A[:100], names[:100])
+    regressor = PILAERegressor(**NETWORK).fit(X[:250], Z[:250])
+    fades = regressor.fork().partial_fit(X[:250], Z[:250])
+    light = np.full(10, 1 / 16)
+    for start in range(100, 150, 10):
+        rows = slice(start, start + 10)
+        classifier.partial_fit(A[rows], names[rows], sample_weight=light, test_first=20, current=True)
+    for k in range(250, 281):
+        regressor.partial_fit(X[k : k + 1], Z[k : k + 1], test_first=True, current=True)
+        fades.partial_fit(X[k : k + 1], Z[k : k + 1], half_life=50, current=True)
+    answer = each(
+        classifier=told(classifier, A) | told_far(classifier, outside(A)),
+        regressor=told(regressor, X) | told_far(regressor, outside(X)),
+        fades=found(fades) | said(fades, some(X), methods=("predict",)),
+    )
+    for name, model in (("classifier", classifier), ("regressor", regressor)):
+        stream = model.stream_
+        answer |= {f"{name}.stream {key}": plain(getattr(stream, key)) for key in ("score", "rows", "scores", "last")}
+        answer[f"{name}.stream_score_"] = model.stream_score_
+    return answer
 
 
 # ---------------------------------------------------------------------------------- files and the command line
