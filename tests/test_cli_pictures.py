@@ -215,6 +215,18 @@ def test_copies_among_the_held_out_images_are_counted(tmp_path, capsys):
     assert int(said[1]) == sum(file.read_bytes() in train for file in order.files[-out:]) > 0
 
 
+def test_an_image_in_two_classes_is_named(tmp_path, capsys):
+    path = wrote(tmp_path / "torn", 10, 5)
+    one, other = sorted(path.iterdir())[:2]
+    for file in sorted(one.glob("*.png"))[:3]:
+        (other / f"again {file.name}").write_bytes(file.read_bytes())
+    assert run("fit", path, "-o", tmp_path / "m", "--fast", "--quiet") == 0
+    said = capsys.readouterr().err
+    assert "3 of " in said
+    assert "put each into one" in said
+    assert "too high" not in said
+
+
 def test_predictions_do_not_take_the_place_of_an_image(folder, model, capsys):
     file = folder / "new/down/00.png"
     before = file.read_bytes()

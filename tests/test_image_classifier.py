@@ -94,6 +94,14 @@ def test_arrays_of_another_layout_are_refused_in_one_sentence(estimator):
         type(estimator)(**estimator.get_params() | {"image_shape": (4, 4)}).fit(X[:20], Y[:20])
 
 
+def test_rows_that_are_no_square_are_strips_and_said():
+    rows = np.tile(X[:40].reshape(40, -1), 3)
+    with pytest.warns(UserWarning, match=r"Rows of 192 numbers are no square images.*image_shape="):
+        model = PILAEImageClassifier(**FIXED).fit(rows, Y[:40])
+    assert model.image_shape_ == (1, 192, 1)
+    model.predict(rows)
+
+
 def test_signals_of_many_channels_are_strips():
     signals = np.random.default_rng(0).random((40, 1, 50, 9))
     assert ConvPILAE(filters=4, patch=3, pool=2).fit(signals, Y[:40]).image_shape_ == (1, 50, 9)

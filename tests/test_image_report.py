@@ -42,6 +42,19 @@ def report(model):
     return model.report(DIGITS.images[900:1700], NAMES[900:1700], title="Digits <script>", files=files)
 
 
+def test_bytes_of_few_levels_are_drawn_from_black_to_white():
+    dim = PILAEImageClassifier(**FIXED).fit(DIGITS.images[:200].astype(np.uint8), NAMES[:200])
+    assert dim.report().summary["pixels"] == [0.0, 16.0]
+    bright = PILAEImageClassifier(**FIXED).fit((DIGITS.images[:200] * 15).astype(np.uint8), NAMES[:200])
+    assert bright.report().summary["pixels"] == [0.0, 255.0]
+
+
+def test_classes_that_the_model_never_saw_are_named(model):
+    others = np.where(NAMES == "two", "eleven", NAMES)
+    summary = model.report(DIGITS.images[900:1000], others[900:1000]).summary
+    assert "The model has no class 'eleven': images there are counted as wrong." in summary["verdict"]
+
+
 def test_it_says_what_the_model_says(model, report):
     y, predicted = NAMES[900:1700], model.predict(DIGITS.images[900:1700])
     P, test = model.predict_proba(DIGITS.images[900:1700]), report.summary["test"]

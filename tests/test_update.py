@@ -446,6 +446,15 @@ def test_rows_of_several_threads_all_arrive():
     assert model.head_.output.moments.count == before + 4 * 20 * 2
 
 
+@pytest.mark.parametrize("parameters", [{"head": "softmax"}, {"head": "ridge", "keep_statistics": False}])
+def test_all_attributes_of_a_model_can_be_listed(parameters):
+    model = PILAEClassifier(depth=0, **parameters).fit(X[:60], Y[:60])
+    assert "network_hash_" not in dir(model)
+    assert not hasattr(model, "network_hash_")
+    with pytest.raises(AttributeError, match="network_hash_ needs"):
+        _ = model.network_hash_
+
+
 def test_remaining_is_rows_and_targets():
     model = PILAERegressor(depth=0, head="ridge").fit(X, Z)
     with pytest.raises(ValueError, match=r"must be \(X, y\).*has 0 parts"):

@@ -94,7 +94,11 @@ class BasePILAE(
     @property
     def network_hash_(self) -> str:
         """Equal for models of the same network: features, neurons, ridge, dtype. Output weights do not count."""
-        return update.network_hash(self._read(), "network_hash_")
+        fitted = self._read()
+        try:
+            return update.network_hash(fitted, "network_hash_")
+        except ValueError as error:  # no such attribute, to dir() and hasattr()
+            raise AttributeError(str(error)) from error
 
     @property
     def _own_head(self) -> bool:

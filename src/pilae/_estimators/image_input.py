@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from .._arrays import Array, Space, namespace, space_of, to_numpy
+from .._base.warn import warn
 from .._data.check import check_same_space, check_X
 from .._data.columns import Columns
 from .._data.keys import row_keys
@@ -24,6 +25,9 @@ class FittedToImages(Fitted):
     space: Space
     dtype: str
 
+
+LEAST_IMAGE = 64
+"""Rows of so many numbers are hardly meant as strips."""
 
 COLOURS = (1, 3)
 """Channels that images of a camera have."""
@@ -87,7 +91,14 @@ class TakesImages(Fitting[F], Generic[F]):
             raise ValueError(
                 f"Found images with 1 feature(s) (shape={tuple(X.shape)}): there is nothing to cut patches of."
             )
-        return X, shape or shape_of_rows(columns.count, self.image_shape), columns
+        taken = shape or shape_of_rows(columns.count, self.image_shape)
+        said = fitted is not None or shape is not None or self.image_shape is not None
+        if not said and taken.height == 1 and taken.width >= LEAST_IMAGE:
+            warn(
+                f"Rows of {columns.count} numbers are no square images and are taken as strips of one pixel's height: "
+                "say what they are with image_shape=(height, width) or (height, width, channels)."
+            )
+        return X, taken, columns
 
     def _check_layout(self, shape: Shape) -> None:
         """Arrays say themselves what shape their images have, the channels last."""

@@ -81,21 +81,34 @@ def _fit(options: Namespace) -> None:
         "images_left_out": len(reader.bad),
         "score": "accuracy",
         "seconds": seconds,
-        "remarks": [*found.remarks, *reader.remarks, *_twins(pictures.images, train)],
+        "remarks": [*found.remarks, *reader.remarks, *_twins(pictures, train)],
     }
     remark(result["remarks"])
     tell(options, result, _lines(result, options), options.output)
 
 
-def _twins(images: np.ndarray, train: int) -> list[str]:
+def _twins(pictures: Pictures, train: int) -> list[str]:
     """What is to be said of images that are there twice; those held out come last."""
-    digests = [sha256(image).digest() for image in images]
-    known, remarks = set(digests[:train]), []
-    if len(known) < train:
-        which = f"{train - len(known):,} of {train:,} images"
-        remarks.append(f"{which} are the same, pixel by pixel, as others: leave-one-out is too high.")
-    if count := sum(digest in known for digest in digests[train:]):
-        which = f"{count:,} of {len(images) - train:,} held-out images"
+    first, torn, again, remarks = dict[bytes, int](), [], 0, []
+    digests = [sha256(image).digest() for image in pictures.images]
+    for k, digest in enumerate(digests):
+        twin = first.setdefault(digest, k)
+        if pictures.labels[twin] != pictures.labels[k]:
+            torn.append((pictures.files[twin], pictures.files[k]))
+        elif twin < k < train:
+            again += 1
+    if torn:
+        which = f"{len(torn):,} of {len(digests):,} images"
+        remarks.append(
+            f"{which} are in one class and, pixel by pixel the same, in another, such as {torn[0][0]!r} and "
+            f"{torn[0][1]!r}: put each into one, nothing can tell them apart."
+        )
+    if again:
+        which = f"{again:,} of {train:,} images"
+        remarks.append(f"{which} are the same, pixel by pixel, as others of their class: leave-one-out is too high.")
+    known = set(zip(digests[:train], pictures.labels[:train], strict=True))
+    if count := sum(twin in known for twin in zip(digests[train:], pictures.labels[train:], strict=True)):
+        which = f"{count:,} of {len(digests) - train:,} held-out images"
         remarks.append(
             f"{which} are the same, pixel by pixel, as images that were learnt from: the scores are too high."
         )

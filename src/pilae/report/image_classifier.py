@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import Array, dtype_name, space_of, to_numpy
+from .._base.sentences import listed
 from .._data.labels import plain_labels
 from .._network.angles import AngleKernel
 from .._network.patches import with_decoder
@@ -28,6 +29,9 @@ PAIRS, EXAMPLES, HARDEST = 6, 6, 16
 
 SEEN_ANCHORS = 1000
 """Images whose patches say what filters keep."""
+
+HALF_BYTE = 127
+"""Bytes that are all below are of fewer levels, as masks are, and not dark."""
 
 LONGEST_FILE = 60
 """Characters of the name of a file in a table."""
@@ -92,8 +96,9 @@ def _kept(kernel: AngleKernel, anchors: np.ndarray, shape: tuple[int, ...]) -> d
 
 
 def _pixel_range(anchors: np.ndarray) -> list[float]:
-    """What is drawn black, and what white."""
-    return [0.0, 255.0] if anchors.dtype == np.uint8 else [float(anchors.min()), float(anchors.max())]
+    """What is drawn black, and what white: of bytes all there are, if the images come at least half as far."""
+    whole = anchors.dtype == np.uint8 and anchors.max() > HALF_BYTE
+    return [0.0, 255.0] if whole else [float(anchors.min()), float(anchors.max())]
 
 
 def _tested(
@@ -125,7 +130,9 @@ def _tested(
     ]
     shown = {f"pair{k}": _images(model, X, pair["shown"]) for k, pair in enumerate(pairs)}
     shown |= {f"hardest{k}": _images(model, X, [row]) for k, row in enumerate(wrong[:HARDEST])}
+    unknown = sorted(set(names) - {str(label) for label in model.classes_.tolist()})
     found |= {"rows": len(y), "shown_rows": len(y), "wrong": len(wrong), "pairs": pairs, "hardest": hardest}
+    found["unknown_classes"] = unknown
     return found, shown
 
 
@@ -145,6 +152,8 @@ def _verdict(summary: dict[str, Any]) -> list[str]:
         f"Of {test['rows']:,} test images {test['score']:.1%} are named right (95% interval {low:.3f} to {high:.3f}); "
         f"always saying “{shortened(test['guess_class'])}” would be right for {test['guess']:.1%}."
     ]
+    if unknown := test["unknown_classes"]:
+        said.append(f"The model has no class {listed(unknown)}: images there are counted as wrong.")
     if high < test["guess"]:
         said.append("That is worse than guessing: do not use it.")
     elif low <= test["guess"]:
