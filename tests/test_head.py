@@ -232,7 +232,7 @@ def test_the_scale_of_the_weights_does_not_change_probabilities():
     plain = PILAEClassifier(depth=0, head=SHLN(width=100)).fit(X, y)
     assert plain.head_.calibrated(plain.fitted_.targets).weights is not None
     tenth = PILAEClassifier(depth=0, head=SHLN(width=100)).fit(X, y, sample_weight=np.full(len(y), 0.1))
-    np.testing.assert_allclose(tenth.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+    close(tenth.predict_proba(X), plain.predict_proba(X), **rounding(plain))
 
 
 def test_pairs_are_pairs_at_any_width():
@@ -274,8 +274,8 @@ def test_a_small_ridge_gets_float64_products(ridge):
     X = rng.standard_normal((2000, 5))
     X = np.hstack([X, X @ rng.standard_normal((5, 5)) + 1e-3 * rng.standard_normal((2000, 5))]).astype(np.float32)
     y = X[:, 0] + 0.5 * X[:, 7] + 0.1 * rng.standard_normal(2000)
-    weights = [
-        PILAERegressor(depth=0, head="ridge", ridge=ridge).fit(rows, y).head_.output.coef
-        for rows in (X, X.astype(np.float64))
-    ]
-    np.testing.assert_allclose(weights[0], weights[1], atol=1e-3 * np.abs(weights[1]).max())
+    single, double = (
+        PILAERegressor(depth=0, head="ridge", ridge=ridge).fit(rows, y) for rows in (X, X.astype(np.float64))
+    )
+    # what float64 may lose in such a system is more than what float32, which keeps the weights, takes from them
+    close(single.head_.output.coef, double.head_.output.coef, **rounding(double))
