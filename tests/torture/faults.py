@@ -22,7 +22,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -35,6 +35,8 @@ QUICK = {"kills": 15, "interrupts": 10, "limits": 3}
 FULL = {"kills": 300, "interrupts": 500, "limits": 24}
 
 ROWS = 240
+LAST_STEPS = 60
+"""Of what is done, where one file or model takes another's place."""
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
@@ -57,11 +59,54 @@ def in_child(act: Callable[[], int]) -> int:
     return os.waitpid(child, 0)[1]
 
 
+def least_seconds(act: Callable[[Any], object], model: Any) -> float:
+    """Of three times, each with a copy of the model: the first is not warm."""
+    seconds = float("inf")
+    for _ in range(3):
+        copied = copy.deepcopy(model)
+        start = time.perf_counter()
+        act(copied)
+        seconds = min(seconds, time.perf_counter() - start)
+    return seconds
+
+
 # -------------------------------------------------------------------------------------------------------- kill -9
 
 
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def saved(model: Any, path: Path, steps: Steps | None = None) -> int:
+    with steps.counted() if steps else contextlib.nullcontext():
+        model.save(path)
+    return 0
+
+
+def killed_after(seconds: float, act: Callable[[], int]) -> int:
+    """The status of a forked process that is killed so long after it has said that it begins."""
+    ready, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            os.write(go, b"!")
+            status = act()
+        finally:
+            os._exit(status)
+    os.read(ready, 1)
+    os.close(ready), os.close(go)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
 def killed_while_saving(kills: int, rng: np.random.Generator) -> dict[str, int]:
-    """A forked process saves one model over another and is killed at a random moment."""
+    """A forked process saves one model over another and is killed.
+
+    Every other one kills itself at a step of saving, any or one of the last, which is in the middle however busy the
+    machine is; the others are killed at some moment by the clock, inside a step, too, or when the file is saved.
+    """
     X, y = data()
     old, new = (
         pilae.PILAEClassifier(depth=0, random_state=seed, head=pilae.SHLN(width=230)).fit(X, y) for seed in (0, 1)
@@ -70,23 +115,20 @@ def killed_while_saving(kills: int, rng: np.random.Generator) -> dict[str, int]:
     counts: Counter = Counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pilae"
-        start = time.perf_counter()
-        new.save(path)
-        seconds = time.perf_counter() - start
+        seconds = least_seconds(lambda model: model.save(path), new)
+        with Steps().counted() as steps:
+            new.save(path)
         old.save(path)
         whole = path.read_bytes()
         for k in range(kills):
-            ready, go = os.pipe()
-            child = os.fork()
-            if child == 0:
-                os.write(go, b"!")
-                new.save(path)
-                os._exit(0)
-            os.read(ready, 1)
-            os.close(ready), os.close(go)
-            time.sleep(rng.uniform(0, 1.5 * seconds))
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+            if k % 2 == 0:
+                last = steps.count if k % 4 == 0 else LAST_STEPS
+                at = steps.count - int(rng.integers(last))
+                status = in_child(lambda at=at: saved(new, path, Steps(at, die)))
+                if not os.WIFSIGNALED(status):
+                    raise Broken(f"kill {k}: the process was not killed at step {at} of {steps.count}")
+            else:
+                status = killed_after(rng.uniform(0, 1.5 * seconds), lambda: saved(new, path))
             counts["killed in time"] += os.WIFSIGNALED(status)
             outputs = pilae.load(path).decision_function(X)  # a broken file raises
             found = [name for name, expected in said.items() if np.array_equal(outputs, expected)]
@@ -232,14 +274,15 @@ def operations() -> dict[str, tuple[Any, Callable[[Any], Any], np.ndarray]]:
     }
 
 
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
 def interruption(seconds: float) -> Iterator[None]:
     """Ctrl-C after that time, if it is not over by then."""
 
-    def press(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, press)
+    before = signal.signal(signal.SIGALRM, lambda *_: ctrl_c())
     try:
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
         yield
@@ -252,8 +295,8 @@ class Steps:
     """Counts the lines that are run, and in `pilae._estimators.fitted`, where one model takes another's place, every
     instruction; Ctrl-C is pressed at one of them. The clock seldom meets the short moments that matter most."""
 
-    def __init__(self, press_at: int = -1) -> None:
-        self.press_at, self.count, self.instructions = press_at, 0, 0
+    def __init__(self, press_at: int = -1, press: Callable[[], None] = ctrl_c) -> None:
+        self.press_at, self.press, self.count, self.instructions = press_at, press, 0, 0
 
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         if event == "call":
@@ -262,15 +305,15 @@ class Steps:
             self.count += 1
             self.instructions += event == "opcode"
             if self.count == self.press_at:
-                raise KeyboardInterrupt
+                self.press()
         return self
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
+    def counted(self) -> Iterator[Self]:
         before = sys.gettrace()
         sys.settrace(self)
         try:
-            yield
+            yield self
         finally:
             sys.settrace(before)
 
@@ -279,12 +322,7 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
     found = {}
     for name, (start, act, rows) in operations().items():
         known = {fingerprint(start, rows if hasattr(start, "n_features_in_") and name != "fit again" else data()[0])}
-        seconds = float("inf")
-        for _ in range(3):  # the first is not warm
-            model = copy.deepcopy(start)
-            begun = time.perf_counter()
-            act(model)
-            seconds = min(seconds, time.perf_counter() - begun)
+        seconds = least_seconds(act, start)
         for _ in range(2):  # from Python 3.12 on instructions of a function are seen from its second call on
             model, steps = copy.deepcopy(start), Steps()
             with steps.counted():
@@ -297,7 +335,7 @@ def interrupted(interrupts: int, rng: np.random.Generator) -> dict[str, dict[str
         for k in range(interrupts):
             model = copy.deepcopy(start)
             # by the clock, at any step, and at the last ones
-            last = steps.count if k % 3 == 1 else 60
+            last = steps.count if k % 3 == 1 else LAST_STEPS
             at = steps.count - int(rng.integers(last))
             moment = interruption(rng.uniform(0, 1.2 * seconds)) if k % 3 == 0 else Steps(at).counted()
             try:
