@@ -30,6 +30,7 @@ from sklearn.linear_model import LogisticRegression
 
 import pilae
 from pilae import SHLN, cli
+from pilae.save.archive import FORMAT
 from torture.harness import Broken, anonymous_megabytes, spread
 
 QUICK = {"files": 800, "processes": 2}
@@ -41,6 +42,9 @@ takes 0.3."""
 
 MOST_MEGABYTES, LEFT_MEGABYTES = 700, 50
 """A small archive may unpack to 256 MB, which are held once more while they are looked at; afterwards they are gone."""
+
+SENTENCE = 600
+"""Most characters of an error."""
 
 SHARE = 500
 """Files that one process reads before the next is forked."""
@@ -234,9 +238,20 @@ def deep_header(rng: np.random.Generator, data: bytes) -> bytes:
         header["objects"] = [{"list": [{"object": k + 1}]} for k in range(n)] + [{"list": []}]
         header["tree"]["model"] = {"object": 0}
         return archived(members, header)
-    members["header.json"] = b'{"file": "pilae", "format": 2, "tree": ' + b"[" * n + b"]" * n + b"}"
+    start = f'{{"file": "pilae", "format": {FORMAT}, "tree": '.encode()
+    members["header.json"] = start + b"[" * n + b"]" * n + b"}"
     members["header.sha256"] = hashlib.sha256(members["header.json"]).hexdigest().encode()
     return archived(members)
+
+
+def early_header(rng: np.random.Generator, data: bytes) -> bytes:
+    """A format of yesterday, or of tomorrow, by a writer of any name."""
+    members = members_of(data)
+    header = json.loads(members["header.json"])
+    header["format"] = [*range(1, FORMAT), FORMAT + 1][int(rng.integers(FORMAT))]
+    writers = [None, [], [1, 2], 7, "0.1.0", {}, {"pilae": None}, {"pilae": "v" * 2**22}, {"pilae": [{"a": "\n"}]}]
+    header["versions"] = writers[int(rng.integers(len(writers)))]
+    return archived(members, header)
 
 
 def many_paths(rng: np.random.Generator, data: bytes) -> bytes:
@@ -413,6 +428,7 @@ FORGERIES: list[Change] = [
     forged_header,
     forged_header,
     deep_header,
+    early_header,
     many_paths,
     forged_array,
     forged_estimator,
@@ -474,8 +490,8 @@ def examine(path: Path, rows: Any, expected: np.ndarray | None, watch: Watch) ->
                 with at_most(MOST_SECONDS):
                     model = pilae.load(path)
             except pilae.ModelFileError as error:
-                if "\n" in str(error):
-                    raise Broken(f"{path}: more than a sentence: {error}") from error
+                if "\n" in str(error) or len(str(error)) > SENTENCE:
+                    raise Broken(f"{path}: more than a sentence: {error!s:.{SENTENCE}}") from error
                 model = None
         if watch.heard:
             raise Broken(f"{path}: loading did {watch.heard}")
