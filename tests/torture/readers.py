@@ -4,7 +4,7 @@ Files of many kinds are built from known tables and mutated, cell by cell and by
 or in one error class with one sentence; a row that is too short or too long is an error, never a guess; a file that is
 only written in another way gives the same rows; memory and time are bounded; no code in a file runs.
 
-    cd tests && python -m torture.readers csv 123         # in tests/: the file with this seed, written and read again
+    PYTHONPATH=tests python -m torture.readers csv 123    # the file with this seed, written and read again
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ GROWN = 500
 """Megabytes that reading such small files, or bombs, may take at most."""
 
 CHUNK = 50
+
+AGAIN = "see again: PYTHONPATH=tests python -m torture.readers"
+"""pytest runs whole parts: one file of them is read again alone."""
 
 
 class TooSlow(BaseException):
@@ -193,7 +196,7 @@ def try_files(item: tuple[str, str, int, int]) -> Counter:
                     if seed % 4 == 0:
                         scanned(path, made.ending)
             except (Exception, TooSlow) as error:
-                raise Broken(f"cd tests && python -m torture.readers {format} {seed} ({made.what}): {error}") from error
+                raise Broken(f"{AGAIN} {format} {seed} ({made.what}): {error}") from error
             slowest = max(slowest, time.process_time() - start)
             path.unlink()
     note(folder, item, slowest, peak() - before)
@@ -317,7 +320,7 @@ def try_commands(item: tuple[str, str, int, int]) -> Counter:
             if command == "predict" and made.expected == "same":
                 check_predictions(out, folder / f"{model}.csv")
         except (Exception, TooSlow) as error:
-            raise Broken(f"cd tests && python -m torture.readers {command} {seed} ({made.what}): {error}") from error
+            raise Broken(f"{AGAIN} {command} {seed} ({made.what}): {error}") from error
         found[f"commands: exit status {said.code}"] += 1
         for name in (path, out):
             name.unlink(missing_ok=True)
@@ -377,7 +380,7 @@ def _run(folder: Path, files: int, counts: dict[str, int], bombs: int) -> dict[s
             found += spread(function, items)
     except Broken as error:
         left = sorted(path.name for path in folder.iterdir() if re.match(r"[a-z]+-\d+\.(?!note)", path.name))
-        raise Broken(f"{error} (files being read: {left}; in tests/: python -m torture.readers FORMAT SEED)") from error
+        raise Broken(f"{error} (files being read: {left}; {AGAIN} FORMAT SEED)") from error
     if Path(Marker.path).exists():
         raise Broken("a pickle in a file was loaded: its code has run")
     notes = {path.stem: json.loads(path.read_text()) for path in folder.glob("*.note")}
