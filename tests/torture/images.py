@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import pilae
 from helpers import tolerance
@@ -25,9 +25,8 @@ from torture.numbers import Refused, answers, quietly, same
 QUICK = {"cases": 24, "processes": 1}
 FULL = {"cases": 3000, "processes": 2}
 
-TOLERANCE = 1e-2
-"""Of outputs between 0 and 1: rounding of a float32 response near 1e-6, the least that counts, moves its root by 3e-5,
-and an output layer with a ridge of a hundredth makes 300 times that of it."""
+STEEPEST = 500
+"""The slope of the root at a response of 1e-6, the least that counts."""
 
 GIVEN = {
     "patch": 3,
@@ -97,7 +96,7 @@ def attempt(number: int) -> str:
         {k: np.concatenate([each[k] for each in one]) for k in said},
         {k: v[: len(one)] for k, v in said.items()},
         f"one at a time, {of}",
-        TOLERANCE,
+        off_by(model),
     )
     if name != "features":
         with tempfile.TemporaryDirectory() as folder:
@@ -105,8 +104,15 @@ def attempt(number: int) -> str:
             same(answers(pilae.load(Path(folder) / "m.pilae"), X), said, f"from a file, {of}", tolerance())
     if twin is not None and (name not in BY_DTYPE or X.dtype.newbyteorder("=") != np.float64):
         plain = quietly(lambda: clone(MODELS[name]).fit(twin, y), f"fit of the twin of {of}")
-        same(answers(plain, twin), said, f"the same pixels in another array, {of}", TOLERANCE)
+        same(answers(plain, twin), said, f"the same pixels in another array, {of}", off_by(model))
     return f"{name}: answered"
+
+
+def off_by(model: Any) -> float:
+    """How far outputs between 0 and 1 may be apart: responses are rounded to float32, then a root is taken of them,
+    and weights of a ridge solution are at most 1 / (2 sqrt(ridge)) times its targets."""
+    ridge = (model[-1] if isinstance(model, Pipeline) else model).ridge_
+    return tolerance("float32", condition=STEEPEST / (2 * ridge**0.5))
 
 
 def pictures(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
