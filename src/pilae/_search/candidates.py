@@ -32,8 +32,8 @@ HOPELESS = 2.0
 other."""
 
 WORTH_A_STACK = 0.9
-"""A second stack of layers makes a fit take twice as long: it is no choice unless it brings the loss down to this
-share, as twice the neurons would."""
+"""A second stack of layers doubles the work of the layers and widens the head: it is no choice unless it brings the
+loss down to this share."""
 
 GAIN, LITTLE_GAIN = 2.0, 1.2
 """A candidate comes into the next round if its loss is within this factor of the lowest: the first for those whose
