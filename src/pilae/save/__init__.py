@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base.files import whole_file
 from .._base.saveable import KINDS
 from .._base.warn import warn
-from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened
+from .archive import FORMAT, HEADER_BYTES, ModelFileError, damage, damaged, header_of, opened, shortened
 from .reader import Reader, class_of
 from .writer import Writer
 
@@ -139,7 +139,7 @@ def load_all(path: str | os.PathLike) -> dict[str, Any]:
             with np.errstate(all="ignore"):
                 for part in parts.values():
                     part._check_loaded()
-            their_version, our_version = str(header["versions"]["scikit-learn"]), sklearn.__version__
+            their_version, our_version = shortened(str(header["versions"]["scikit-learn"])), sklearn.__version__
         if reader.estimators and their_version.split(".")[:2] != our_version.split(".")[:2]:
             warn(
                 f"{os.fspath(path)!r} holds {' and '.join(sorted(reader.estimators))} of scikit-learn {their_version}, "

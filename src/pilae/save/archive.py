@@ -108,7 +108,7 @@ def header_of(archive: zipfile.ZipFile, path: str | os.PathLike) -> dict[str, An
         )
     if version > FORMAT:
         raise ModelFileError(
-            f"{os.fspath(path)!r} was written by a later pilae, in format {version}, "
+            f"{os.fspath(path)!r} was written by a later pilae, in format {shortened(str(version))}, "
             f"and this version reads format {FORMAT}: update pilae to load it."
         )
     return header

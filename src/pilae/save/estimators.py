@@ -9,7 +9,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from .._arrays.npy import claimed_array
 from .._base.extras import extra
-from .archive import ModelFileError, bytes_of, check_archive
+from .archive import ModelFileError, bytes_of, check_archive, shortened
 
 TRUSTED = ("numpy.dtype",)
 """Types inside estimators that are loaded beside those skops itself knows to be harmless."""
@@ -42,7 +42,8 @@ def estimator_of(data: bytes, path: str) -> BaseEstimator:
     types = set(skops.get_untrusted_types(data=data))
     if unknown := sorted(types - set(TRUSTED)):
         raise ModelFileError(
-            f"{path!r} holds a {unknown[0]}, which is not among the types that are safe to load: nothing was loaded."
+            f"{path!r} holds a {shortened(unknown[0])}, which is not among the types that are safe to load: nothing "
+            "was loaded."
         )
     with warnings.catch_warnings():  # `load` says in one sentence what scikit-learn says for every part
         warnings.simplefilter("ignore", InconsistentVersionWarning)

@@ -105,9 +105,9 @@ class Reader:
         try:
             data = bytes_of(self.archive, name)
         except Exception as error:  # zipfile and zlib raise many classes on damaged members
-            raise ModelFileError(f"{self.path!r} is damaged: {name} cannot be read.") from error
+            raise ModelFileError(f"{self.path!r} is damaged: {shortened(name)} cannot be read.") from error
         if hashlib.sha256(data).hexdigest() != self.header["members"].get(name):
-            raise ModelFileError(f"{self.path!r} is damaged: {name} is not what was saved.")
+            raise ModelFileError(f"{self.path!r} is damaged: {shortened(name)} is not what was saved.")
         return data
 
 
