@@ -109,10 +109,12 @@ def attempt(number: int) -> str:
 
 
 def off_by(model: Any) -> float:
-    """How far outputs between 0 and 1 may be apart: responses are rounded to float32, then a root is taken of them,
-    and weights of a ridge solution are at most 1 / (2 sqrt(ridge)) times its targets."""
-    ridge = (model[-1] if isinstance(model, Pipeline) else model).ridge_
-    return tolerance("float32", condition=STEEPEST / (2 * ridge**0.5))
+    """How far outputs between 0 and 1 may be apart: responses are sums over the pixels of a patch in float32, then a
+    root is taken of them, and weights of a ridge solution are at most 1 / (2 sqrt(ridge)) times its targets."""
+    first, last = (model[0], model[-1]) if isinstance(model, Pipeline) else (model, model)
+    branches = first.fitted_.branches if isinstance(first, ConvPILAE) else first.kernel_.branches
+    pixels = max(int(branch.layers[0].weights.shape[0]) for branch in branches)
+    return tolerance("float32", condition=STEEPEST / (2 * last.ridge_**0.5), terms=pixels)
 
 
 def pictures(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
