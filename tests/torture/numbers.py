@@ -195,9 +195,11 @@ def solved_from(model: Any, X: np.ndarray) -> dict[str, Any]:
     if hasattr(getattr(model, "head_", None), "output"):
         known = rounding(model)
         return known | {"condition": max(known["condition"], lost(X))}
-    layers = model.network_.layers if hasattr(model, "network_") else ()
+    network = getattr(model, "network_", None)
+    layers, dtype = ((), "float64") if network is None else (network.layers, network.dtype)
     ridge = (getattr(model, "layer", None) or PILAutoencoder()).decoder_ridge
-    return {"condition": max([lost(X), X.shape[1], *(layer.width / ridge for layer in layers)]), "terms": sum(X.shape)}
+    condition = max([lost(X), X.shape[1], *(layer.width / ridge for layer in layers)])
+    return {"dtype": dtype, "condition": condition, "terms": sum(X.shape)}
 
 
 def lost(X: np.ndarray) -> float:
