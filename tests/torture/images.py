@@ -25,6 +25,9 @@ from torture.numbers import Refused, answers, quietly, same
 QUICK = {"cases": 24, "processes": 1}
 FULL = {"cases": 3000, "processes": 2}
 
+LOOSEST = 1e-2
+"""Of outputs between 0 and 1, whatever a tiny ridge would allow: beyond it a check could not fail."""
+
 STEEPEST = 500
 """The slope of the root at a response of 1e-6, the least that counts."""
 
@@ -114,7 +117,7 @@ def off_by(model: Any) -> float:
     first, last = (model[0], model[-1]) if isinstance(model, Pipeline) else (model, model)
     branches = first.fitted_.branches if isinstance(first, ConvPILAE) else first.kernel_.branches
     pixels = max(int(branch.layers[0].weights.shape[0]) for branch in branches)
-    return tolerance("float32", condition=STEEPEST / (2 * last.ridge_**0.5), terms=pixels)
+    return min(LOOSEST, tolerance("float32", condition=STEEPEST / (2 * last.ridge_**0.5), terms=pixels))
 
 
 def pictures(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
