@@ -166,10 +166,11 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
     close(scored.outputs[20, 0], 1 / 21, terms=21)
 
 
-@pytest.mark.parametrize("columns_an_output", [0, 1000])  # one running sum for each output, or all by products
+@pytest.mark.parametrize(("few_outputs", "columns"), [(3, 64), (0, 64), (0, 5)])  # a running sum each, or all by products
 @pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
-def test_the_width_path_equals_refitting_every_width(kind, columns_an_output, monkeypatch):
-    monkeypatch.setattr("pilae._engine.widths.COLUMNS_AN_OUTPUT", columns_an_output)
+def test_the_width_path_equals_refitting_every_width(kind, few_outputs, columns, monkeypatch):
+    monkeypatch.setattr("pilae._engine.widths.FEW_OUTPUTS", few_outputs)
+    monkeypatch.setattr("pilae._engine.widths.PATH_COLUMNS", columns)
     rng = np.random.default_rng(2)
     n, p = 40, 12
     w, unit = np.ones(n), np.ones(n)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise, starmap
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,11 @@ from .factors import Factor, RidgeFactors
 from .group_loo import Squares, width_means
 from .scores import LEAST_LEFT, TIE, Batch, Batches, clearly_lower, rows_stood_for, walk
 
-COLUMNS_AN_OUTPUT = 200
-"""A running sum for one output costs about as much as a product with this many columns."""
+FEW_OUTPUTS = 2
+"""Up to so many outputs one running sum for each is quicker."""
 
-PATH_COLUMNS = 128
-"""Columns of a triangle multiplied at once, at least."""
+PATH_COLUMNS = 64
+"""Columns between which the fit of a row is made whole."""
 
 CACHED_BYTES = 2**20
 """Running sums are taken of pieces this large, which stay in the processor's cache."""
@@ -38,8 +38,7 @@ def width_errors(
     space = space_of(factor.c)
     xp = space.xp
     per_output = space.asarray(scale, "float64")
-    p, n_outputs = (int(size) for size in factor.c.shape)
-    make = _by_products if n_outputs * COLUMNS_AN_OUTPUT > p else _by_outputs
+    make = _by_products if int(factor.c.shape[1]) > FEW_OUTPUTS else _by_outputs
     nested: Squares | None = None
     blocks = []
     for batch in starmap(Batch, batches()):
@@ -66,7 +65,7 @@ def _by_steps(nested: Squares, q: Array, r: Array, units: Array, mean: float, fi
             rows = slice(start, min(start + step, part.stop))
             errors[rows] = to_numpy(nested(q[rows, :], r[rows, :], units[rows, :], mean))
 
-    in_parts(stretch, n, 1.0 * n * p * min(p, COLUMNS_AN_OUTPUT * int(r.shape[1])) * isinstance(q, np.ndarray))
+    in_parts(stretch, n, 2.0 * n * p * (PATH_COLUMNS + 2 * int(r.shape[1])) * isinstance(q, np.ndarray))
     return errors
 
 
@@ -97,19 +96,22 @@ def _by_outputs(c: Array, first: int) -> Squares:
 def _by_products(c: Array, first: int) -> Squares:
     """|r - fit|^2 over all outputs at once, with fit_p = fit_(p-1) + q_p c_p:
 
-    |fit_p|^2 - 2 r.fit_p grows by q_p (2 fit_(p-1).c_p + q_p |c_p|^2 - 2 r.c_p), and fit_(p-1).c_p is a sum over the
-    columns before p of q_j c_j.c_p: a product with the triangle of c c', whatever the number of outputs.
+    |fit_p|^2 - 2 r.fit_p grows by q_p (2 fit_(p-1).c_p + q_p |c_p|^2 - 2 r.c_p), and fit_(p-1) is the fit of all blocks
+    of columns before p's, with the columns before p in its own, whose part is a product with the triangle of c c'.
     """
     xp = namespace(c)
-    p = int(c.shape[0])
-    triangle, lengths = xp.triu(c @ c.mT, k=1), xp.sum(c * c, axis=1)
-    edges = [*range(0, p, max(PATH_COLUMNS, p // 8)), p]
+    p, lengths = int(c.shape[0]), xp.sum(c * c, axis=1)
+    blocks = [slice(a, min(a + PATH_COLUMNS, p)) for a in range(0, p, PATH_COLUMNS)]
+    triangles = [xp.triu(c[block, :] @ c[block, :].mT, k=1) for block in blocks]
 
     def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
         known, factor = _left(q, unit, mean, first)
-        # piece by piece, as far down as the triangle goes: half the work
-        before = xp.concat([q[:, :b] @ triangle[:b, a:b] for a, b in pairwise(edges)], axis=1)
-        growth = q * (2.0 * (before - r @ c.mT) + q * lengths)
+        left, ahead = r, []  # what the blocks before leave of the targets
+        for block, triangle in zip(blocks, triangles, strict=True):
+            part = q[:, block]
+            ahead.append(part @ triangle - left @ c[block, :].mT)
+            left = left - part @ c[block, :]
+        growth = q * (2.0 * xp.concat(ahead, axis=1) + q * lengths)
         nothing = xp.sum(r * r, axis=1)[:, None]  # the error of a fit of zero
         total = nothing + xp.cumulative_sum(growth, axis=1)[:, first - 1 :]
         total = xp.where(total > 0, total, xp.zeros_like(total))

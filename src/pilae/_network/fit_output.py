@@ -15,7 +15,7 @@ from .._engine.factors import EIGEN_WIDTH, RidgeFactors
 from .._engine.loo import Batches, best_ridge, leave_one_out, ridge_grid
 from .._engine.moments import Moments, product_under
 from .._engine.scaling import Scaling
-from .._engine.scores import Batch, Scored, pooled
+from .._engine.scores import Batch, Scored, concatenated, pooled
 from .._engine.widths import WidthPath, best_width
 from .head import LinearHead
 from .layer import squares_left
@@ -174,6 +174,11 @@ class OutputFit:
             ridge, loo, path = best_ridge(factors, mean, scale, few, self.smallest, self.spec.near)
             if self.few is scored:
                 return ridge, loo, path
+            if scored.group is None:  # those that have chosen are scored already
+                at = np.arange(self.few.n, scored.n)
+                rest = self._batches(scored.subset(at), scaling, self.chooser[at], once=True)
+                [more] = leave_one_out(factors, [ridge], mean, rest)
+                return ridge, Scored(*map(concatenated, zip(loo, more, strict=True))), path
         [loo] = leave_one_out(factors, [ridge], mean, self._batches(scored, scaling, self.chooser, once=True))
         return ridge, loo, path or {ridge: loo.squared_error(scale)}
 
