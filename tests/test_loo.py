@@ -166,7 +166,7 @@ def test_a_row_that_alone_holds_a_direction_is_not_called_predicted():
     close(scored.outputs[20, 0], 1 / 21, terms=21)
 
 
-@pytest.mark.parametrize(("few_outputs", "columns"), [(3, 64), (0, 64), (0, 5)])  # a running sum each, or all by products
+@pytest.mark.parametrize(("few_outputs", "columns"), [(3, 64), (0, 64), (0, 5)])  # running sums, or products
 @pytest.mark.parametrize("kind", ["plain", "repeated", "whole rows"])
 def test_the_width_path_equals_refitting_every_width(kind, few_outputs, columns, monkeypatch):
     monkeypatch.setattr("pilae._engine.widths.FEW_OUTPUTS", few_outputs)

@@ -69,6 +69,10 @@ class RidgeFactors:
         made.G = made.G * values
         return made
 
+    def keeps(self, count: int) -> bool:
+        """Whether the factors of so many ridges stay."""
+        return count * self.G.shape[0] ** 2 <= KEPT_NUMBERS
+
     def _decompose(self, route: str) -> None:
         values, V, floor = eigen_nonnegative(self.G)
         self._eigen, self.route = (values, V, V.mT @ self.C, floor), route

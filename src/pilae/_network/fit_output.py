@@ -26,11 +26,16 @@ from .output import Output, add_features, features_of, one_scale, ridge_factors,
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
+WALK_ROWS, WALKED = 500, 3
+"""Of those that choose the width so many find the ridge before, as most often three are tried, whose factors are kept;
+where they would not fit, all rows look at each while it is there."""
+
 FIRST_FIT_RIDGE = 1e-6
 """Of the fit whose residuals and weights eq (3) is evaluated with."""
 
-CHOICE_ROWS = 1500
-"""Of the scored rows, how many choose the width and the ridge; all of them judge what was chosen."""
+CHOICE_ROWS, TRIAL_CHOICE_ROWS = 1500, 600
+"""Of the scored rows, how many choose the width and the ridge; all of them judge what was chosen. The second is for
+candidates, which need the ridge alone and to a factor of three or so."""
 
 CACHED_NUMBERS = 4_000_000
 """Features of scored rows are kept between ridges up to this many numbers, beyond it made anew."""
@@ -63,6 +68,8 @@ class OutputSpec(NamedTuple):
     """The columns of the network's input: with them eq (3) is evaluated too."""
     strict: bool = False
     """Whether rows that shaped the features never choose, not even where no other row of their class is left."""
+    choice_rows: int = CHOICE_ROWS
+    """How many rows choose width and ridge."""
     one_scale: bool = False
     """Whether one scale is that of all features: of coordinates of a space whose axes say nothing."""
 
@@ -79,7 +86,7 @@ class OutputFit:
         self.moments: Moments = self._summed()
         self._turn()
         self.chooser = chooser_of(self.input.scored, neurons, strict=spec.strict)
-        self.few, self.few_choose = _few(self.input.scored, self.chooser)
+        self.few, self.few_choose = _few(self.input.scored, self.chooser, spec.choice_rows)
 
     def _turn(self) -> None:
         """Put scored rows where the solution is found, if that is elsewhere."""
@@ -141,27 +148,26 @@ class OutputFit:
         """Cut the hidden layer to its best width. The best ridge, and the whole path."""
         few, ridge = self.few, self.spec.ridge
         weight, unit = weights_and_units(few)
-        at = np.flatnonzero(spread(self.few_choose > 0, few.group))
-        choosers = few.take(at, weight[at], unit[at])  # rows that are neurons choose no width
-        chooser, units = self.few_choose[at], unit[at]
-        if choosers.group is not None:
-            chooser, _ = pooled(numbered(choosers.group), chooser)
-            units = chooser  # a group is one opinion
+        at = np.flatnonzero(spread(self.few_choose > 0, few.group))  # rows that are neurons choose no width
         scaling, factors = ridge_factors(self.moments, hidden)
         grid = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
-        width, best, path = best_width(
-            factors,
-            self.moments.mean_b,
-            self.spec.scale,
-            self._batches(choosers, scaling, self.few_choose[at]),
-            chooser,
-            units,
-            grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)],
-            first=hidden.links + 1,
-            near=self.spec.near,
-        )
+
+        def best_of(ridges: list[float], at: np.ndarray) -> tuple[int, float, WidthPath]:
+            choosers, chooser, units = few.take(at, weight[at], unit[at]), self.few_choose[at], unit[at]
+            batches = self._batches(choosers, scaling, chooser)
+            if choosers.group is not None:
+                chooser, _ = pooled(numbered(choosers.group), chooser)
+                units = chooser  # a group is one opinion
+            about = factors, self.moments.mean_b, self.spec.scale, batches, chooser, units, ridges
+            return best_width(*about, first=hidden.links + 1, near=self.spec.near)
+
+        ridges, errors = grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)], {}
+        if len(at) > 2 * WALK_ROWS and few.group is None and factors.keeps(WALKED):
+            _, found, first_path = best_of(ridges, at[:WALK_ROWS])
+            ridges, errors = [found], first_path.errors
+        width, best, path = best_of(ridges, at)
         self.moments, self.hidden = self.moments.leading(width), hidden.leading(width)
-        return best, path
+        return best, path._replace(errors=dict(sorted({**errors, **path.errors}.items())))
 
     def _choose_ridge(
         self, factors: RidgeFactors, scaling: Scaling, ridge: float | None
@@ -186,12 +192,12 @@ class OutputFit:
         return scored_batches(scored, features_of(self.input.cache.network, self.hidden), scaling, chooser, once=once)
 
 
-def _few(scored: Rows, chooser: np.ndarray) -> tuple[Rows, np.ndarray]:
+def _few(scored: Rows, chooser: np.ndarray, count: int) -> tuple[Rows, np.ndarray]:
     """The rows that choose width and ridge, and their weights in it: the first ones, or whole groups."""
     if scored.group is None:
-        few = scored.first(CHOICE_ROWS)
+        few = scored.first(count)
         return few, chooser[: few.n]
-    at = choosing(scored.group, chooser > 0, CHOICE_ROWS)
+    at = choosing(scored.group, chooser > 0, count)
     return (scored, chooser) if len(at) == scored.n else (scored.subset(at), chooser[at])
 
 

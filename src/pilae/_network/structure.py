@@ -29,6 +29,9 @@ GPU_WIDTH_LIMIT = 30_000
 
 ROWS_A_NEURON, GPU_ROWS_A_NEURON = 15, 4
 
+SECOND_WIDTH = 1000
+"""Neurons up to which the second of two networks is as wide as the first."""
+
 COUNTED_ROWS = 2 * HEAD_WIDTH_LIMIT
 """How far distinct rows are counted exactly; beyond, their number is estimated."""
 
@@ -134,6 +137,11 @@ def widest_head(distinct_rows: float, space: Space = NUMPY) -> int:
     share = min(max(distinct_rows / 3, distinct_rows - 350), distinct_rows / 2)
     affordable = 1000 + distinct_rows / (GPU_ROWS_A_NEURON if space.is_cuda else ROWS_A_NEURON)
     return max(1, int(min(share, affordable, width_limit(space))))
+
+
+def second_width(widest: int) -> int:
+    """The same for a network beside another: half as wide, at a quarter of the time, where that is still wide."""
+    return min(widest, max(SECOND_WIDTH, widest // 2))
 
 
 def formula_width(rank: int, n_rows: int, available: int) -> int:

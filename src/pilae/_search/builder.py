@@ -18,14 +18,14 @@ from .._engine.linalg import Gram
 from .._engine.moments import Moments
 from .._engine.scaling import Scaling
 from .._engine.scores import Scored
-from .._network.fit_output import HeadInput, OutputSpec
+from .._network.fit_output import CHOICE_ROWS, TRIAL_CHOICE_ROWS, HeadInput, OutputSpec
 from .._network.growth import Grower, Scalings, input_gram, primal_gram
 from .._network.head import EstimatorHead, Head, LinearHead, fit_estimator_head, softmax_head
 from .._network.metric import NO_SHAPE, Shape
 from .._network.network import FeatureCache, Network
 from .._network.neurons import fit_hidden
 from .._network.solving import fit_output
-from .._network.structure import Plan, formula_width, widest_head
+from .._network.structure import Plan, formula_width, second_width, widest_head
 from .._network.survey import Survey
 from .spec import MOST_BRANCHES, Spec
 
@@ -135,9 +135,18 @@ class Builder:
         return grower
 
     def head(
-        self, grower: Grower, plan: Plan, y: np.ndarray | None, fit_params: dict, near: float | None, shape: Shape
+        self,
+        grower: Grower,
+        plan: Plan,
+        y: np.ndarray | None,
+        fit_params: dict,
+        near: float | None,
+        shape: Shape,
+        *,
+        second: bool = False,
     ) -> Head:
-        """The head that stays. `near` is the output ridge that was best for it on fewer rows."""
+        """The head that stays. `near` is the output ridge that was best for it on fewer rows; `second`: it is for a
+        network that stands beside another."""
         head = self.spec.head
         if not head.linear:
             network = self.network(grower, plan)
@@ -152,7 +161,8 @@ class Builder:
             rank, n_rows = input_gram(self.survey, self.rows, None).rank, self.survey.distinct
             width = formula_width(rank, n_rows, available)
         else:
-            width = head.width or max(1, min(widest_head(self.survey.distinct, self.rows.space), available))
+            widest = widest_head(self.survey.distinct, self.rows.space)
+            width = head.width or max(1, min(second_width(widest) if second else widest, available))
         if width > available:  # as many neurons as rows, and the search found pairs: they need one row more
             plan = plan._replace(neurons="rows")
         return self.linear(grower, plan, width, near, shape)
@@ -174,6 +184,7 @@ class Builder:
             near=near,
             raw_columns=self.rows.d if self.hold or spec.ridge == "guo2003" else None,
             strict=self.halves is not None and (self.hold or plan.rounds > 0),
+            choice_rows=TRIAL_CHOICE_ROWS if self.hold else CHOICE_ROWS,
         )
         if hidden is None and not grower.depth and not self.hold:  # candidates are compared on the same rows
             shaped = np.zeros(head_input.scored.n, bool)

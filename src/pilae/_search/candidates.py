@@ -7,7 +7,7 @@ import numpy as np
 
 from .._engine.scores import Scored
 from .._network.structure import Plan, widest_head
-from .search import Judged, Merits, Search, loss_of, mean_loss, row_losses
+from .search import Judged, Merits, Search, loss_of, row_losses
 from .spec import Spec
 from .trial import Round, Sampled, Trial, sampled
 
@@ -27,13 +27,9 @@ WIDER, MUCH_WIDER = 1.4, 2.0
 """A last round is held if it is wider than the one before by this factor; one between the first and the last, if the
 last is wider than that by the second."""
 
-HOPELESS = 2.0
+HOPELESS = 1.0
 """A candidate that is worse than the best by so many standard errors on one half of few rows is not asked on the
 other."""
-
-WORTH_A_STACK = 0.9
-"""A second stack of layers doubles the work of the layers and widens the head: it is no choice unless it brings the
-loss down to this share."""
 
 GAIN, LITTLE_GAIN = 2.0, 1.2
 """A candidate comes into the next round if its loss is within this factor of the lowest: the first for those whose
@@ -47,10 +43,10 @@ Row = dict[str, Any]
 
 
 def size_of_last_round(distinct: int) -> Round:
-    """LAST_ROUND, or less where the head will be narrow: half its neurons, on eight rows for each, a fifth scored."""
+    """LAST_ROUND, or less where the head will be narrow: a third of its neurons, six rows for each, a fifth scored."""
     widest = widest_head(distinct)
-    width = min(LAST_ROUND.width, max(widest // 2, min(widest, 600), MIDDLE_ROUND.width))
-    rows = min(LAST_ROUND.rows, max(8 * width, MIDDLE_ROUND.rows))
+    width = min(LAST_ROUND.width, max(widest // 3, min(widest, 600), MIDDLE_ROUND.width))
+    rows = min(LAST_ROUND.rows, max(6 * width, MIDDLE_ROUND.rows))
     return Round(rows, max(LAST_ROUND.scored // 2, rows // 5), width)
 
 
@@ -116,8 +112,7 @@ class Candidates(Search[Plan]):
         about = self.columns_of(plan) | {"rows": self.trial.rows.n, "error_on_anchors": on_anchors}
         brittle = self.free and shln and not measured(plan) and on_anchors > max(of_mean, self.trial.spread)
         hopeless = len(scores) < len(self.trials)
-        dear = self._too_dear(plan, scores, losses)
-        return Judged(scores, losses, head.output, self.trial.scale, about, brittle, hopeless, dear)
+        return Judged(scores, losses, head.output, self.trial.scale, about, brittle, hopeless)
 
     def finished(self, chosen: Plan) -> list[Row]:
         """The table for people, where nothing is averaged yet."""
@@ -143,14 +138,6 @@ class Candidates(Search[Plan]):
             return False
         more = losses - self.best[1][: len(losses)]
         return float(np.average(more, weights=first.chooser)) > HOPELESS * first.standard_error(more)
-
-    def _too_dear(self, plan: Plan, scores: list[Scored], losses: list[np.ndarray]) -> bool:
-        """Whether stacks side by side, which nobody asked for, gain too little beside one alone."""
-        single = None if plan.branches == 1 or self.spec.branches else self.row_of(plan._replace(branches=1))
-        if single is None:
-            return False
-        loss = mean_loss(np.concatenate(losses), np.concatenate([each.chooser for each in scores]))
-        return not loss < WORTH_A_STACK * single["loss"]
 
     def in_words(self, plan: Plan) -> str:
         scaling = "" if plan.input_scaling == "none" else f", {plan.input_scaling} input"

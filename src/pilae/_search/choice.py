@@ -241,7 +241,7 @@ class NetworkSearch(Candidates):
         if head.kind != "shln" or (head.width is None and not head.formula):
             skips = (False, True) if depth and self._may_skip(scaling, depth) else (False,)
             for skip in options(self.spec.skip, skips) if depth else skips:
-                branches = (self.spec.branches or 1) if depth else 1
+                branches = self.spec.branches if depth else 1
                 self.loss(Plan(scaling, depth, "ridge", skip=skip, branches=branches))
 
     def _may_skip(self, scaling: str, depth: int) -> bool:
@@ -347,7 +347,7 @@ class NetworkSearch(Candidates):
             self.loss(best._replace(activation=activation))
 
     def _refine(self, depth: int) -> None:
-        """From the best hidden layer of this depth: pairs of anchors, direct links, a second stack of layers."""
+        """From the best hidden layer of this depth: pairs of anchors, or all layers; direct links."""
         if not self.near(self.directed(depth), WORTH_REFINING):
             return
         if depth == 0:  # deeper layers inherit that
@@ -355,8 +355,6 @@ class NetworkSearch(Candidates):
         else:
             self._vary(depth, "skip", options(self.spec.skip, (False, True)))
         self._vary(depth, "direct", options(self.spec.head.direct, self._links(best_of(self.directed(depth)))))
-        if depth:
-            self._vary(depth, "branches", options(self.spec.branches, (1, 2)))
 
     def _links(self, plan: Plan) -> tuple[bool, ...]:
         """Whether to try direct links: so many columns are no hidden layer's work."""

@@ -105,7 +105,7 @@ def averaged(
     assert second is not None
     alone, grower = choice._replace(second=None), builder.grow(second.plan)
     try:
-        beside = builder.head(grower, second.plan, None, {}, second.near, second.shape)
+        beside = builder.head(grower, second.plan, None, {}, second.near, second.shape, second=True)
     except np.linalg.LinAlgError:  # numbers beyond the dtype's range
         return alone, network, head
     assert isinstance(beside, LinearHead)

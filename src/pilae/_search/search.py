@@ -44,8 +44,6 @@ class Judged(NamedTuple):
     brittle: bool = False
     hopeless: bool = False
     """Whether the rest of the rows were not asked, because the first part said that it cannot win."""
-    dear: bool = False
-    """Whether it gains too little for the time that it takes."""
 
 
 class OutOfTime(Exception):
@@ -70,8 +68,6 @@ class Search(Generic[P]):
         """Those that were the best when they were met."""
         self._refused: set[tuple[int, P]] = set()
         """Those that are no choice."""
-        self._dear: set[tuple[int, P]] = set()
-        """Those that are none for the time they take."""
         self._weights: dict[int, np.ndarray] = {}
         """Of the rows, by round."""
         self._groups: dict[int, np.ndarray | None] = {}
@@ -135,7 +131,7 @@ class Search(Generic[P]):
         self.table.append(row)
         if key in self._known._led or self.best is None:
             self.best = plan, np.ones(0)
-        return row["loss"] if self._may_be_chosen(row) else math.inf
+        return math.inf if row["brittle"] else row["loss"]
 
     def row_of(self, plan: P) -> dict[str, Any] | None:
         """Of this round."""
@@ -155,7 +151,7 @@ class Search(Generic[P]):
         """Judge one candidate, note it, keep it if it is the best so far. Its loss; infinite where it is no choice."""
         row = self.row_of(plan)
         if row is not None:
-            return row["loss"] if self._may_be_chosen(row) else math.inf
+            return math.inf if row["brittle"] else row["loss"]
         if self._known is not None:
             return self._supposed(plan)
         if (self.round, plan) in self._refused:
@@ -192,9 +188,7 @@ class Search(Generic[P]):
                 "seconds": seconds,
             }
         )
-        if judged.dear:
-            self._dear.add((self.round, plan))
-        if judged.brittle or judged.dear:
+        if judged.brittle:
             return math.inf
         if not self.may_win(plan) or judged.hopeless:
             return loss
@@ -233,10 +227,7 @@ class Search(Generic[P]):
 
     def sound(self) -> list[dict[str, Any]]:
         """The candidates that may be chosen."""
-        return [row for row in self.table if self._may_be_chosen(row)]
-
-    def _may_be_chosen(self, row: dict[str, Any]) -> bool:
-        return not row["brittle"] and (row["round"], row["plan"]) not in self._dear
+        return [row for row in self.table if not row["brittle"]]
 
     def winner(self) -> P:
         if self.best is None and self.table:  # nothing but brittle ones

@@ -68,7 +68,7 @@ class Spec:
     anchors: str
     head: HeadSpec
     skip: bool | None
-    branches: int | None
+    branches: int
     ridge: float | str
     input_scaling: str
     fit_rows: int | str | None
@@ -88,7 +88,7 @@ class Spec:
             activation=head.activation or ("laplace" if radial else "relu"),
             direct=bool(head.direct),
             skip=depth != 0 and bool(self.skip),
-            branches=(self.branches or 1) if depth else 1,
+            branches=self.branches if depth else 1,
             length=(head.length or 1.0) if radial else None,
         )
 
