@@ -131,7 +131,7 @@ def _softmax(logits: Array) -> Array:
 
 def log_losses(loo: Scored) -> np.ndarray:
     """Of each scored row, the log-loss of its leave-one-out probabilities at the best temperature."""
-    logits = class_temperature(loo, tolerance=1e-8) * _below_the_best(loo.outputs)
+    logits = class_temperature(loo, tolerance=1e-5) * _below_the_best(loo.outputs)
     return np.log(np.sum(np.exp(logits), axis=1)) - np.sum(logits * loo.targets, axis=1)
 
 

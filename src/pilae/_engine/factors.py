@@ -1,5 +1,6 @@
 """Factors of G + lambda I for many ridges lambda, from one Gram."""
 
+import copy
 from typing import Self
 
 import numpy as np
@@ -11,8 +12,8 @@ EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
-KEPT_NUMBERS = 20_000_000
-"""Factors of several ridges are kept up to so many numbers: of wide layers two would be too much to hold."""
+KEPT_NUMBERS = 70_000_000
+"""Factors of several ridges are kept up to so many numbers: of very wide layers two would be too much to hold."""
 
 
 class Factor:
@@ -28,6 +29,10 @@ class Factor:
             xp = namespace(F)
             self._like = xp.astype(self.L, F.dtype), xp.astype(self.c, F.dtype)
         return self._like
+
+    def leading(self, p: int) -> "Factor":
+        """The factor of the first p features."""
+        return Factor(self.c[:p, :], L=self.L[:p, :p])
 
     def whiten(self, F: Array) -> Array:
         """Rows q_i = L^-1 f_i of a Cholesky factor."""
@@ -69,9 +74,14 @@ class RidgeFactors:
         made.G = made.G * values
         return made
 
-    def keeps(self, count: int) -> bool:
-        """Whether the factors of so many ridges stay."""
-        return count * self.G.shape[0] ** 2 <= KEPT_NUMBERS
+    def leading(self, p: int) -> Self:
+        """Of the first p features alone: leading blocks, where the factors are nested."""
+        if p == self.G.shape[0]:
+            return self
+        new = copy.copy(self)
+        new.G, new.C, new._trace, new._eigen, new._indefinite = self.G[:p, :p], self.C[:p, :], None, None, 0.0
+        new._kept = {ridge: factor.leading(p) for ridge, factor in self._kept.items()}
+        return new
 
     def _decompose(self, route: str) -> None:
         values, V, floor = eigen_nonnegative(self.G)

@@ -1,6 +1,6 @@
 """Centring and scaling of columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -99,6 +99,10 @@ class Scaling:
     def width(self) -> int:
         """Columns that it makes."""
         return int(self.mean.shape[0])
+
+    def leading(self, p: int) -> Self:
+        """Of the first p columns."""
+        return replace(self, mean=self.mean[:p], inverse=self.inverse[:p])
 
     def check_shapes(self, columns: int) -> None:
         check_shape(self.mean, columns)

@@ -101,7 +101,8 @@ def _by_products(c: Array, first: int) -> Squares:
     """
     xp = namespace(c)
     p, lengths = int(c.shape[0]), xp.sum(c * c, axis=1)
-    blocks = [slice(a, min(a + PATH_COLUMNS, p)) for a in range(0, p, PATH_COLUMNS)]
+    step = PATH_COLUMNS if isinstance(c, np.ndarray) else max(PATH_COLUMNS, p // 16)  # a GPU wants few calls
+    blocks = [slice(a, min(a + step, p)) for a in range(0, p, step)]
     triangles = [xp.triu(c[block, :] @ c[block, :].mT, k=1) for block in blocks]
 
     def squares(q: Array, r: Array, unit: Array, mean: float) -> Array:
@@ -130,6 +131,16 @@ class WidthPath(NamedTuple):
     """The one chosen."""
     standard_errors: np.ndarray | None = None
     """Of errors[ridge]."""
+
+
+def beside(path: WidthPath, *others: WidthPath) -> WidthPath:
+    """The path with the ridges that others alone have; NaN where these end before it."""
+    count, errors = len(path.errors[path.ridge]), dict(path.errors)
+    for other in reversed(others):
+        for ridge in other.errors.keys() - errors.keys():
+            errors[ridge] = np.full(count, np.nan)
+            errors[ridge][: len(other.errors[ridge])] = other.errors[ridge]
+    return path._replace(errors=dict(sorted(errors.items())))
 
 
 def best_width(

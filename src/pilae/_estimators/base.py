@@ -125,7 +125,7 @@ class BasePILAE(
             anchors=layer.anchors,
             head=head,
             skip=parameters.unless_auto(self.skip, bool),
-            branches=int(self.branches),
+            branches=parameters.unless_auto(self.branches, int) or 1,
             ridge=self.ridge if isinstance(self.ridge, str) else float(self.ridge),
             input_scaling=self.input_scaling,
             fit_rows=self.fit_rows,

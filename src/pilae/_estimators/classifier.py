@@ -55,9 +55,9 @@ default="auto"
     skip : bool or "auto", default="auto"
         Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
         network). "auto" is found by the search, or without one False.
-    branches : int from 1 to 4, default=1
-        Stacks of layers side by side, with other anchors and activations, all seen by the head. Depth 0 has none. The
-        search tries no second one: of 54 tables it was worth its time on none.
+    branches : int from 1 to 4 or "auto", default="auto"
+        Stacks of layers side by side, with other anchors and activations, all seen by the head. "auto" is one: of 54
+        tables a second was worth its time on none. Depth 0 has none.
     head : {"shln", "ridge", "softmax"}, SHLN or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
         "ridge": the output ridge on the features. "softmax": LogisticRegression on whitened features. Any scikit-learn
@@ -197,7 +197,7 @@ default="auto"
         growth="loo",
         layer=None,
         skip="auto",
-        branches=1,
+        branches="auto",
         head="shln",
         ridge="auto",
         input_scaling="auto",

@@ -153,7 +153,10 @@ NETWORK: Rules = {
     "fit_rows": count(None, "auto", low=2),
     **PLACE,
     "skip": flag("auto"),
-    "branches": Rule(lambda v: _is_positive(v) and v <= MOST_BRANCHES, f"an integer from 1 to {MOST_BRANCHES}"),
+    "branches": Rule(
+        lambda v: _is_one_of(v, ("auto",)) or (_is_positive(v) and v <= MOST_BRANCHES),
+        f"'auto' or an integer from 1 to {MOST_BRANCHES}",
+    ),
     "keep_statistics": flag(),
     "ridge": number("auto", "guo2003"),
     **CATEGORICAL,

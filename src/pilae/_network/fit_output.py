@@ -16,7 +16,7 @@ from .._engine.loo import Batches, best_ridge, leave_one_out, ridge_grid
 from .._engine.moments import Moments, product_under
 from .._engine.scaling import Scaling
 from .._engine.scores import Batch, Scored, concatenated, pooled
-from .._engine.widths import WidthPath, best_width
+from .._engine.widths import WidthPath, beside, best_width
 from .head import LinearHead
 from .layer import squares_left
 from .network import FeatureCache
@@ -26,9 +26,13 @@ from .output import Output, add_features, features_of, one_scale, ridge_factors,
 SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
-WALK_ROWS, WALKED = 500, 3
-"""Of those that choose the width so many find the ridge before, as most often three are tried, whose factors are kept;
-where they would not fit, all rows look at each while it is there."""
+WALK_ROWS, WIDE = 500, 2500
+"""Of those that choose the width so many find the ridge before; of a layer of more columns than the second all do, as
+there it is the factors that take the time."""
+
+HALVED, ENOUGH = 256, 0.75
+"""Of layers of more neurons than this one half is looked at first; the other is not where the best width lies within
+such a share of it."""
 
 FIRST_FIT_RIDGE = 1e-6
 """Of the fit whose residuals and weights eq (3) is evaluated with."""
@@ -86,6 +90,8 @@ class OutputFit:
         self.moments: Moments = self._summed()
         self._turn()
         self.chooser = chooser_of(self.input.scored, neurons, strict=spec.strict)
+        self.chosen: tuple[Scaling, RidgeFactors] | None = None
+        """Of the width that was chosen, with the factor of the ridge that was."""
         self.few, self.few_choose = _few(self.input.scored, self.chooser, spec.choice_rows)
 
     def _turn(self) -> None:
@@ -109,7 +115,7 @@ class OutputFit:
         spec, ridge, width_path = self.spec, None, None
         if spec.nested and self.hidden is not None:
             ridge, width_path = self._choose_width(self.hidden)
-        scaling, factors = self._factors(nested=width_path is not None)
+        scaling, factors = self.chosen or self._factors()
         literal = None  # where it would take one more factor it is evaluated for those who ask for it alone
         if spec.raw_columns is not None and (spec.ridge == "guo2003" or factors.route == "eigh"):
             literal = guo2003(copy.copy(factors), self.moments, spec.raw_columns)
@@ -117,7 +123,8 @@ class OutputFit:
             ridge = literal if isinstance(spec.ridge, str) else float(spec.ridge)
         ridge, loo, path = self._choose_ridge(factors, scaling, ridge)
         if width_path is not None:
-            path = {r: float(e.min()) for r, e in width_path.errors.items()} | {ridge: loo.squared_error(spec.scale)}
+            lowest = {tried: float(np.nanmin(errors)) for tried, errors in width_path.errors.items()}
+            path = lowest | {ridge: loo.squared_error(spec.scale)}
         coef, intercept = self._solution(factors, ridge, scaling)
         output = Output(
             coef=coef,
@@ -133,9 +140,9 @@ class OutputFit:
         )
         return LinearHead(self.hidden, output)
 
-    def _factors(self, *, nested: bool) -> tuple[Scaling, RidgeFactors]:
+    def _factors(self) -> tuple[Scaling, RidgeFactors]:
         held = one_scale(self.moments) if self.spec.one_scale else None
-        return ridge_factors(self.moments, self.hidden, nested=nested, held=held)
+        return ridge_factors(self.moments, self.hidden, nested=False, held=held)
 
     def _solution(self, factors: RidgeFactors, ridge: float, scaling: Scaling) -> tuple[Array, Array]:
         return solution(factors, ridge, scaling, self.moments, self.input.rows.dtype)
@@ -145,29 +152,58 @@ class OutputFit:
         return self.moments if self.spec.keep else None
 
     def _choose_width(self, hidden: HiddenLayer) -> tuple[float, WidthPath]:
-        """Cut the hidden layer to its best width. The best ridge, and the whole path."""
-        few, ridge = self.few, self.spec.ridge
-        weight, unit = weights_and_units(few)
-        at = np.flatnonzero(spread(self.few_choose > 0, few.group))  # rows that are neurons choose no width
-        scaling, factors = ridge_factors(self.moments, hidden)
-        grid = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
+        """Cut the hidden layer to its best width. The best ridge, and the whole path.
 
-        def best_of(ridges: list[float], at: np.ndarray) -> tuple[int, float, WidthPath]:
-            choosers, chooser, units = few.take(at, weight[at], unit[at]), self.few_choose[at], unit[at]
-            batches = self._batches(choosers, scaling, chooser)
-            if choosers.group is not None:
-                chooser, _ = pooled(numbered(choosers.group), chooser)
-                units = chooser  # a group is one opinion
-            about = factors, self.moments.mean_b, self.spec.scale, batches, chooser, units, ridges
-            return best_width(*about, first=hidden.links + 1, near=self.spec.near)
+        What takes time are factors, and rows that are whitened. So half of the layer finds a ridge first; where its
+        best width is far from its end, more neurons are not looked at. The whole layer wants no smaller ridge than its
+        half, and seldom more than a step larger.
+        """
+        ridge, moments = self.spec.ridge, self.moments
+        at = np.flatnonzero(spread(self.few_choose > 0, self.few.group))  # rows that are neurons choose no width
+        walkers = at[:WALK_ROWS] if len(at) > 2 * WALK_ROWS and self.few.group is None else at
+        ridges = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
+        if not isinstance(ridge, str):
+            ridges = [max(float(ridge), self.smallest)]
+        layer, passed, near = hidden, [], self.spec.near
+        if len(ridges) > 1 and hidden.width > HALVED:
+            half = hidden.leading(hidden.links + hidden.width // 2)
+            of_half = ridge_factors(moments.leading(half.columns), half)
+            width, near, path = self._best_width(half, *of_half, walkers, ridges, near)
+            passed.append(path)
+            if width < ENOUGH * half.columns:
+                layer, ridges = half, [near]
+            else:
+                ridges = [each for each in ridges if each >= near]
+        scaling, factors = of_half if layer is not hidden else ridge_factors(moments, hidden)
+        if len(ridges) > 1 and walkers is not at and layer.columns <= WIDE:
+            _, near, path = self._best_width(layer, scaling, factors, walkers, ridges, near)
+            passed.append(path)
+            ridges = [near]
+        width, best, path = self._best_width(layer, scaling, factors, at, ridges, near)
+        self.chosen = scaling.leading(width), factors.leading(width)
+        if width < hidden.columns:
+            self.moments, self.hidden = moments.leading(width), hidden.leading(width)
+        return best, beside(path, *passed)
 
-        ridges, errors = grid if isinstance(ridge, str) else [max(float(ridge), self.smallest)], {}
-        if len(at) > 2 * WALK_ROWS and few.group is None and factors.keeps(WALKED):
-            _, found, first_path = best_of(ridges, at[:WALK_ROWS])
-            ridges, errors = [found], first_path.errors
-        width, best, path = best_of(ridges, at)
-        self.moments, self.hidden = self.moments.leading(width), hidden.leading(width)
-        return best, path._replace(errors=dict(sorted({**errors, **path.errors}.items())))
+    def _best_width(
+        self,
+        hidden: HiddenLayer,
+        scaling: Scaling,
+        factors: RidgeFactors,
+        at: np.ndarray,
+        ridges: list[float],
+        near: float | None,
+    ) -> tuple[int, float, WidthPath]:
+        """Width and ridge of this layer by these of the few rows."""
+        weight, unit = (column[at] for column in weights_and_units(self.few))
+        choosers, chooser, mean = self.few.take(at, weight, unit), self.few_choose[at], self.moments.mean_b
+        features = features_of(self.input.cache.network, hidden)
+        batches = scored_batches(choosers, features, scaling, chooser)
+        if choosers.group is not None:
+            chooser, _ = pooled(numbered(choosers.group), chooser)
+            unit = chooser  # a group is one opinion
+        about = factors, mean, self.spec.scale, batches, chooser, unit, ridges
+        return best_width(*about, first=hidden.links + 1, near=near)
 
     def _choose_ridge(
         self, factors: RidgeFactors, scaling: Scaling, ridge: float | None

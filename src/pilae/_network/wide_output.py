@@ -55,7 +55,7 @@ class WideFit(OutputFit):
     def _summed(self) -> Moments:
         return self._sums(partial(Moments, self.input.rows.space, full=False))
 
-    def _factors(self, *, nested: bool) -> tuple[Scaling, RidgeFactors]:
+    def _factors(self) -> tuple[Scaling, RidgeFactors]:
         xp = self.input.rows.space.xp
         Z = xp.astype(self.Z, xp.float64, copy=False) - self.moments.mean_b
         C = self.s[:, None] ** 2 * matmul(self.back.mT, Z if self.root is None else Z * self.root)

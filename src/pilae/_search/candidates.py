@@ -43,10 +43,11 @@ Row = dict[str, Any]
 
 
 def size_of_last_round(distinct: int) -> Round:
-    """LAST_ROUND, or less where the head will be narrow: a third of its neurons, six rows for each, a fifth scored."""
+    """LAST_ROUND, or less where the head will be narrow: a third of its neurons, on eight rows for each, a fifth of
+    them scored."""
     widest = widest_head(distinct)
     width = min(LAST_ROUND.width, max(widest // 3, min(widest, 600), MIDDLE_ROUND.width))
-    rows = min(LAST_ROUND.rows, max(6 * width, MIDDLE_ROUND.rows))
+    rows = min(LAST_ROUND.rows, max(8 * width, MIDDLE_ROUND.rows))
     return Round(rows, max(LAST_ROUND.scored // 2, rows // 5), width)
 
 

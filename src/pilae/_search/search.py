@@ -8,6 +8,7 @@ import copy
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -63,7 +64,8 @@ class Search(Generic[P]):
         self.table: list[dict[str, Any]] = []
         self.untried: list[tuple[int, P]] = []
         """Where the time was used up: rounds and plans that would have come next."""
-        self.best: tuple[P, np.ndarray] | None = None
+        self.best: tuple[P, np.ndarray, np.ndarray] | None = None
+        """With its losses and squared errors of the rows."""
         self._led: set[tuple[int, P]] = set()
         """Those that were the best when they were met."""
         self._refused: set[tuple[int, P]] = set()
@@ -130,7 +132,7 @@ class Search(Generic[P]):
             row = {"plan": plan, "round": self.round, "loss": loss, "brittle": False, "ridge": None}
         self.table.append(row)
         if key in self._known._led or self.best is None:
-            self.best = plan, np.ones(0)
+            self.best = plan, np.ones(0), np.ones(0)
         return math.inf if row["brittle"] else row["loss"]
 
     def row_of(self, plan: P) -> dict[str, Any] | None:
@@ -162,16 +164,19 @@ class Search(Generic[P]):
         self._announce(plan)
         judged = self.judge(plan, near)
         scores = None if judged is None else joined(judged.scores)
-        error = math.inf if judged is None or scores is None else scores.squared_error(judged.scale)
-        if judged is None or scores is None or not math.isfinite(error):
+        if judged is None or scores is None or not math.isfinite(scores.squared_error(judged.scale)):
             self._refused.add((self.round, plan))
             return math.inf
-        return self._noted(plan, judged, scores, error, time.perf_counter() - start)
+        return self._noted(plan, judged, scores, time.perf_counter() - start)
 
-    def _noted(self, plan: P, judged: Judged, scores: Scored, error: float, seconds: float) -> float:
+    def _noted(self, plan: P, judged: Judged, scores: Scored, seconds: float) -> float:
         """A candidate in the table; its loss."""
-        output, losses = judged.output, np.concatenate(judged.losses)
-        loss, error = mean_loss(losses, scores.chooser), rounded(error)
+        output, losses, errors = judged.output, np.concatenate(judged.losses), scores.row_errors(judged.scale)
+        if judged.hopeless:
+            assert self.best is not None
+            loss, error = map(partial(self._behind, scores.chooser), (losses, errors), self.best[1:])
+        else:
+            loss, error = (mean_loss(each, scores.chooser) for each in (losses, errors))
         self.table.append(
             {
                 "plan": plan,
@@ -181,7 +186,7 @@ class Search(Generic[P]):
                 "loss": loss,
                 "error": error,
                 "standard_error": scores.standard_error(losses),
-                "error_standard_error": scores.standard_error(scores.row_errors(judged.scale)),
+                "error_standard_error": scores.standard_error(errors),
                 "ridge": output.ridge,
                 "ridge_guo2003": output.guo2003,
                 "brittle": judged.brittle,
@@ -195,9 +200,15 @@ class Search(Generic[P]):
         self.keep(plan, judged.scores, losses)
         self._weights[self.round], self._groups[self.round] = scores.chooser, scores.group
         if self.best is None or scores.lower(losses, self.best[1]):
-            self.best = plan, losses
+            self.best = plan, losses, errors
             self._led.add((self.round, plan))
         return loss
+
+    def _behind(self, weights: np.ndarray, losses: np.ndarray, of_best: np.ndarray) -> float:
+        """The mean loss of a candidate that was asked about the first rows alone: that of the best, and by how much it
+        was behind it on these."""
+        more = losses - of_best[: len(losses)]
+        return rounded(mean_loss(of_best, self._weights[self.round]) + float(np.average(more, weights=weights)))
 
     def keep(self, plan: Any, scores: list[Scored], losses: np.ndarray) -> None:
         """Remember what it lost and won on each row of this round."""
