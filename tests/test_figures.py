@@ -1,13 +1,14 @@
 """One command for all figures, and a manifest that says what each is of."""
 
 import json
+import re
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from studies import figures
+from studies import figures, quoted
 from studies.figures import PARTS, Part, altered, main
 
 STUDIES = Path(__file__).parents[1] / "studies"
@@ -30,6 +31,22 @@ def test_every_part_names_a_command_and_packages_that_are_there():
         else:
             assert (STUDIES.parent / f"{part.command[0].replace('.', '/')}.py").is_file(), name
         assert all((STUDIES.parent / "src/pilae" / package / "__init__.py").is_file() for package in part.code), name
+
+
+@pytest.mark.parametrize("page", quoted.pages())
+def test_a_sentence_quotes_no_figure_that_was_not_measured(page):
+    known = quoted.QUOTED.get(page, {})
+    assert quoted.figures_in((STUDIES.parent / page).read_text()) == set(known)
+    for words, source in known.items():
+        if isinstance(source, quoted.Measured):
+            assert STUDIES / source.file in {path for part in PARTS.values() for path in part.found}
+            assert source.like(words) == re.match(r"[\d.]+", words.replace(",", ""))[0], (page, words)
+
+
+def test_figures_are_found_in_sentences_alone():
+    made = "<!-- a -->\n| 7 s |\n<!-- /a -->"
+    text = f"3.5 seconds, `10 ms`, .975 of them.\n{made}\n$x = 5\\%$ of [99%](a#1%) on 2.4.1"
+    assert quoted.figures_in(text) == {"3.5 seconds", ".975", "99%"}
 
 
 @pytest.fixture
