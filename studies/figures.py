@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +49,9 @@ class Part(NamedTuple):
     gpu: bool = False
     data: bool = False
     """Whether it needs PILAE_DATA."""
+    others: str = ""
+    """Where in its files the figures of other libraries are, on which changes of pilae have no bearing: a pattern of
+    their keys, joined by slashes."""
 
     @property
     def found(self) -> list[Path]:
@@ -70,13 +73,15 @@ PARTS = {
     "command line": Part(("studies.speed.command_line", "--continue"), ("speed/results/command_line.json",), TABLES),
     "scale": Part(("make", "bench-scale"), ("speed/results/scale.json",)),
     "against": Part(("studies.speed.against",), ("speed/results/against.json",), data=True),
-    "peers, speed": Part(("make", "bench-peers"), ("speed/results/peers.json",)),
+    "peers, speed": Part(("make", "bench-peers"), ("speed/results/peers.json",), others=r"methods/(?!pilae)"),
     "speed, GPU": Part(("studies.speed.gpu",), ("speed/results/gpu.json",), gpu=True, data=True),
     "tables": Part(("studies.tables.tabular",), ("tables/results/tabular.json",), data=True),
     "seeds": Part(("studies.tables.seeds",), ("tables/results/seeds.json",), data=True),
     "beyond": Part(("studies.tables.beyond",), ("tables/results/beyond.json",)),
-    "peers, tables": Part(("make", "study-peers"), ("tables/results/peers.json",)),
-    "mixed tables": Part(("make", "study-mixed"), ("tables/results/mixed.json",), TABLES, data=True),
+    "peers, tables": Part(("make", "study-peers"), ("tables/results/peers.json",), others=r".*/models/(?!pilae/)"),
+    "mixed tables": Part(
+        ("make", "study-mixed"), ("tables/results/mixed.json",), TABLES, data=True, others=r".*/folds/(?!pilae/)"
+    ),
     "patches": Part(("studies.images.patches", "--continue"), ("images/results/patches.json",), data=True),
     "angles": Part(("studies.images.angles", "--continue"), ("images/results/angles.json",), data=True),
     "drift": Part(("studies.continual.drift", "--continue"), ("continual/results/drift.json",)),
@@ -143,7 +148,9 @@ def note(name: str, seconds: float | None = None) -> None:
     part, manifest = PARTS[name], {"parts": {}} | read(MANIFEST)
     if not part.found:
         return
-    entry: dict = {"command": " ".join(part.command), "commits": commits_in(part.found)}
+    ours, others = commits_in(part)
+    entry: dict = {"command": " ".join(part.command), "commits": ours}
+    entry |= {"commits of others": others} if others else {}
     machines = [machine for path in part.found for machine in machines_in(read(path))]
     entry |= {"machines": [machine for k, machine in enumerate(machines) if machine not in machines[:k]]}
     entry |= {} if seconds is None else {"seconds": seconds}
@@ -153,9 +160,21 @@ def note(name: str, seconds: float | None = None) -> None:
     write(MANIFEST, manifest)
 
 
-def commits_in(paths: Iterable[Path]) -> list[str]:
-    """All that the figures of some files were measured at."""
-    return sorted({commit for path in paths for commit in re.findall(r'"commit": "(\w+)"', path.read_text())})
+def commits_in(part: Part) -> tuple[list[str], list[str]]:
+    """All that the figures of a part were measured at: those of pilae, and those of other libraries."""
+    found = {pair for path in part.found for pair in _commits(read(path), "")}
+    others = {pair for pair in found if part.others and re.match(part.others, pair[0])}
+    return tuple(sorted({commit for _, commit in pairs}) for pairs in (found - others, others))  # type: ignore[return-value]
+
+
+def _commits(results: object, place: str) -> Iterator[tuple[str, str]]:
+    """Every commit that is named, and where: the keys above it, joined by slashes."""
+    pairs = results.items() if isinstance(results, dict) else enumerate(results) if isinstance(results, list) else ()
+    for key, value in pairs:
+        if key == "commit":
+            yield place, value
+        else:
+            yield from _commits(value, f"{place}{key}/")
 
 
 def machines_in(results: dict) -> list[dict]:

@@ -1,10 +1,17 @@
 """Models say what they said: small ones against recorded answers, and files of earlier versions."""
 
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
 import pytest
 
+import pilae
 from behaviour import compare
 from behaviour.cases import CASES
-from behaviour.files import FILES
+from behaviour.files import FILES, opened, stored
+from pilae.save.archive import FORMAT
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning",
@@ -25,6 +32,21 @@ def test_a_model_says_what_it_said(name):
 def test_a_file_loads_and_says_what_it_said(name):
     over, value = compare.worst(FILES[name], RECORDED[f"file: {name}"])
     assert over <= 1, f"{value} is {over:.3g} times its bound from what was recorded"
+
+
+def test_files_of_a_released_format_are_what_they_were_and_load(tmp_path):
+    """A later version reads every one of them: none may be made anew, and none may go."""
+    frozen = json.loads((Path(compare.__file__).parent / "frozen.json").read_text())
+    assert str(FORMAT) in frozen
+    kinds = set()
+    for version, released in frozen.items():
+        for name, digest in released["files"].items():
+            assert hashlib.sha256(stored(name).read_bytes()).hexdigest() == digest, name
+            kinds.add(type(opened(name, tmp_path)).__name__)
+            with zipfile.ZipFile(tmp_path / f"{name}.pilae") as archive:
+                assert json.loads(archive.read("header.json"))["format"] == int(version)
+    public = {name for name in pilae.__all__ if hasattr(getattr(pilae, name), "save")}
+    assert kinds == public | {"Pipeline"}  # of a table, by the command line
 
 
 def test_every_answer_belongs_to_a_case():

@@ -129,6 +129,21 @@ def test_a_file_that_was_changed_by_hand_is_told(project, capsys):
     assert altered("fast") == []
 
 
+def test_figures_of_other_libraries_do_not_grow_old_with_pilae(project, monkeypatch):
+    part = PARTS["peers, tables"]._replace(files=("small/results/peers.json",), command=("studies.small.fast",))
+    monkeypatch.setattr(figures, "PARTS", {"peers": part})
+    (project / "studies/small/results").mkdir()
+    here = git(project, "rev-parse", "--short", "HEAD").strip()
+    models = {"pilae": {"0": {"commit": here}}, "LightGBM": {"0": {"commit": "1234567"}}}
+    results = {"machine": {"commit": here}, "tables": {"a": {"models": models}}}
+    (project / "studies/small/results/peers.json").write_text(json.dumps(results))
+    main(["--note"])
+    entry = json.loads((project / "studies/manifest.json").read_text())["parts"]["peers"]
+    assert entry["commits"] == [here]
+    assert entry["commits of others"] == ["1234567"]
+    assert figures.stale("peers") == ""
+
+
 def test_a_commit_that_is_gone_a_part_that_fails_and_one_that_is_not_there(project, capsys):
     (project / "studies/small/results").mkdir()
     (project / "studies/small/results/fast.json").write_text('{"machine": {"commit": "1234567"}}')

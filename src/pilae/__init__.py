@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from ._estimators.stacking import stacked
     from .save import ModelFileError, load
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "SHLN": "_estimators.shln",

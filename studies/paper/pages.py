@@ -297,13 +297,13 @@ Accuracy in per cent. BP is back-propagation of the same network on the same cor
 of pilae's, whose structure is given too. Images: autoencoders trained greedily until saturated, as in the
 paper; until pilae's accuracy, a plain softmax network trained end to end.
 Left to itself that one ends at {ends}.
-Made by `make tables`; every table of the paper, what differs and why: [RESULTS](studies/paper/RESULTS.md)."""
+Made by `make tables`; every table of the paper, what differs and why: [RESULTS](paper/RESULTS.md)."""
 
 
 QUICK = (table_1, width_table, training_table, table_3, time_table, basic_table, incremental_table, ablation_table)
 
 PAGES = {
-    "README.md": {"paper": first_table},
+    "studies/README.md": {"paper": first_table},
     "studies/paper/RESULTS.md": {make.__name__: partial(make, "full") for make in (*QUICK, gpu_table)},
     "studies/paper/QUICK.md": {make.__name__: partial(make, "quick") for make in QUICK},
 }

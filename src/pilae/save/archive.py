@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 FORMAT = 3
-"""Goes up when the code of yesterday could not read a file of today, or the other way round. 3: what was fitted is
-one value."""
+"""Of pilae 0.1.0; every later version reads it (tests/behaviour/frozen.json has files of every kind of model). Goes up
+when the code of yesterday could not read a file of today. 3: what was fitted is one value."""
 
 HEADER_BYTES = 2**24
 """A header is not larger than this: a name for each of 100,000 columns is a third of it."""
