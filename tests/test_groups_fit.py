@@ -457,3 +457,22 @@ def test_a_head_that_takes_groups_gets_them(routing):
         assert model.head_.estimator.n_splits_ == 3
         without = PILAEClassifier(width=[4], head=make_pipeline(StandardScaler(), KNeighborsClassifier()))
         assert without.fit(X, y, groups=group).predict(X).shape == (240,)
+
+
+@pytest.mark.parametrize(("n", "values", "columns"), [(600, 4, 4), (2500, 12, 3)])  # few distinct rows, and more
+@pytest.mark.parametrize("kind", [PILAEClassifier, PILAERegressor])
+def test_equal_rows_may_be_in_many_groups(kind, n, values, columns):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, values, size=(2 * n, columns)).astype(float)
+    y = X.sum(axis=1) + rng.normal(size=2 * n)
+    if kind is PILAEClassifier:
+        y = (y > np.median(y)).astype(int)
+    model = kind(random_state=0).fit(X[:n], y[:n], groups=np.arange(n) // 5)
+    assert abs(model.loo_score_ - model.score(X[n:], y[n:])) < 0.06  # of new rows, most of which equal old ones
+    rows = Rows(X[:n], NUMPY)
+    give_groups(rows, np.arange(n) // 5, 0)
+    halves = halves_of(rows, len(np.unique(X[:n], axis=0)), 0)
+    shapes = halves.shapes(X[:n], rows.group)
+    assert 0.3 < shapes.mean() < 0.7
+    if halves.both_ways:
+        assert np.array_equal(halves.swapped().shapes(X[:n], rows.group), ~shapes)

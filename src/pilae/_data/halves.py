@@ -7,7 +7,7 @@ belong together are in the half of their group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -57,9 +57,32 @@ class Halves:
         if type(self.seed) is not int or not 0 <= self.seed < 2**64:
             raise TypeError("a seed is a number")
 
+    @property
+    def both_ways(self) -> bool:
+        """Whether rows are so few that each half is judged by the other."""
+        return self.others is not None
+
     def swapped(self) -> Halves:
         """The other way round, where rows are chosen by name."""
         return Halves(self.seed, self.others, self.chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class FewGroups(Halves):
+    """Few rows in groups: each is where the key of its group says, or the other way round. Rows have no names here, as
+    equal ones may be in groups of either half."""
+
+    turned: bool = False
+
+    def shapes(self, X: Array, group: Column = None) -> np.ndarray:
+        return super().shapes(X, group) ^ self.turned
+
+    @property
+    def both_ways(self) -> bool:
+        return True
+
+    def swapped(self) -> Halves:
+        return replace(self, turned=not self.turned)
 
 
 def judging_rows(scored: Rows, halves: Halves) -> Rows:
@@ -88,11 +111,9 @@ def halves_of(sample: Rows, distinct: int, seed: int) -> Halves | None:
 
 def _halves_of_groups(sample: Rows, distinct: int, seed: int) -> Halves | None:
     """The same of rows that belong together: each group is in the half that its key says."""
-    X, by_middle = sample.whole().X, Halves(seed)
-    shapes, keys = by_middle.shapes(X, sample.group), row_keys(X, seed)
-    if min(shapes.sum(), (~shapes).sum()) < LEAST_OF_A_HALF:
-        return None
-    return by_middle if distinct >= FEW_ROWS else Halves(seed, np.unique(keys[shapes]), np.unique(keys[~shapes]))
+    halves = Halves(seed) if distinct >= FEW_ROWS else FewGroups(seed)
+    shapes = halves.shapes(sample.whole().X, sample.group)
+    return halves if min(shapes.sum(), (~shapes).sum()) >= LEAST_OF_A_HALF else None
 
 
 def remembered(halves: Halves, read: Rows) -> Halves:

@@ -91,6 +91,7 @@ class RidgeFactors:
         lam = ridge * self.weight
         if self._eigen is None or ridge > self._indefinite:
             if ridge in self._kept:
+                self.route = "cholesky"
                 return self._kept[ridge]
             while self._kept and (len(self._kept) + 1) * self.G.shape[0] ** 2 > KEPT_NUMBERS:
                 del self._kept[next(iter(self._kept))]

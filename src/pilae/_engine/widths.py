@@ -123,7 +123,11 @@ def _by_products(c: Array, first: int) -> Squares:
 
 @saveable
 class WidthPath(NamedTuple):
-    """Mean squared leave-one-out error by ridge and width: errors[ridge][k] belongs to width first + k."""
+    """Mean squared leave-one-out error by ridge and width: errors[ridge][k] belongs to width first + k.
+
+    Of the ridge that was chosen by all rows that choose. Ridges that were only passed on the way to it were looked at
+    by some of these rows, or, of a wide layer, at half of its width: what lies beyond is NaN.
+    """
 
     first: int
     errors: dict[float, np.ndarray]

@@ -56,8 +56,7 @@ default="auto"
         Whether the head sees the input and the features of all layers, and not of the last one alone (a residual
         network). "auto" is found by the search, or without one False.
     branches : int from 1 to 4 or "auto", default="auto"
-        Stacks of layers side by side, with other anchors and activations, all seen by the head. "auto" is one: of 54
-        tables a second was worth its time on none. Depth 0 has none.
+        Stacks of layers side by side, with other anchors and activations, all seen by the head. "auto" is one.
     head : {"shln", "ridge", "softmax"}, SHLN or estimator, default="shln"
         "shln": one more hidden layer of anchor neurons, then the output ridge; `SHLN(width=4000)` says how it is built.
         "ridge": the output ridge on the features. "softmax": LogisticRegression on whitened features. Any scikit-learn
@@ -116,7 +115,8 @@ default="auto"
         Squared leave-one-out error of every ridge tried.
     width_path_ : WidthPath
         The same for every width (where a hidden layer finds its own): `width_path_.errors[ridge][k]` is
-        that of `width_path_.first + k` columns, direct links included; `standard_errors` belong to the chosen `ridge`.
+        that of `width_path_.first + k` columns, direct links included; `standard_errors` belong to the chosen `ridge`,
+        others were looked at by fewer rows, or at half of a wide layer (NaN beyond).
     search_ : list of dict
         Every candidate of the search: the `round` it was tried in (1: every candidate, on a small sample; later ones,
         where they are held: the best few, wider and on more rows, and all rows where the trial could not be relied on;
@@ -125,7 +125,8 @@ default="auto"
         squared leave-one-out error on rows that judge (`error`), the standard error of that, and the error on rows that
         are neurons, the output ridge it got and (up to 400 columns) the one eq (3) would have given, whether it is
         brittle (worse than the mean on rows that are neurons: never chosen), seconds, whether it was chosen and is one
-        of two that are averaged. Last, without a loss, those a `time_budget` left no time for. Empty without search.
+        of two that are averaged. Of few rows a candidate that is behind on one half is not asked about the other: its
+        losses are the best's, and how far it was behind. Last, without a loss, those a `time_budget` left no time for.
     stream_score_ : float
         Accuracy of predictions made before their rows were learnt (`partial_fit(test_first=True)`); `stream_` is a
         `RunningScore` with its curve, and what each row of the last call gave.

@@ -27,12 +27,8 @@ SMALLEST_RIDGE = {"float32": 1e-5, "float64": 1e-6}
 """Lowest ridge tried, by dtype of the products: below it a float32 Gram need not be positive definite."""
 
 WALK_ROWS, WIDE = 500, 2500
-"""Of those that choose the width so many find the ridge before; of a layer of more columns than the second all do, as
-there it is the factors that take the time."""
-
-HALVED, ENOUGH = 256, 0.75
-"""Of layers of more neurons than this one half is looked at first; the other is not where the best width lies within
-such a share of it."""
+"""Of those that choose the width so many find the ridge before; of a layer of more columns than the second all do, at
+half of its width, as there it is the factors that take the time."""
 
 FIRST_FIT_RIDGE = 1e-6
 """Of the fit whose residuals and weights eq (3) is evaluated with."""
@@ -154,36 +150,31 @@ class OutputFit:
     def _choose_width(self, hidden: HiddenLayer) -> tuple[float, WidthPath]:
         """Cut the hidden layer to its best width. The best ridge, and the whole path.
 
-        What takes time are factors, and rows that are whitened. So half of the layer finds a ridge first; where its
-        best width is far from its end, more neurons are not looked at. The whole layer wants no smaller ridge than its
-        half, and seldom more than a step larger.
+        What takes time are factors, and rows that are whitened: so some of the rows find the ridge first, or all of
+        them at half of a wide layer, as the whole one wants no smaller ridge.
         """
-        ridge, moments = self.spec.ridge, self.moments
+        ridge, moments, near = self.spec.ridge, self.moments, self.spec.near
         at = np.flatnonzero(spread(self.few_choose > 0, self.few.group))  # rows that are neurons choose no width
         walkers = at[:WALK_ROWS] if len(at) > 2 * WALK_ROWS and self.few.group is None else at
         ridges = ridge_grid(self.smallest)[:: 1 if hidden.columns <= EIGEN_WIDTH else 2]
         if not isinstance(ridge, str):
             ridges = [max(float(ridge), self.smallest)]
-        layer, passed, near = hidden, [], self.spec.near
-        if len(ridges) > 1 and hidden.width > HALVED:
+        scaling, factors = ridge_factors(moments, hidden)
+        before: list[WidthPath] = []
+        if len(ridges) > 1 and hidden.columns > WIDE:
             half = hidden.leading(hidden.links + hidden.width // 2)
             of_half = ridge_factors(moments.leading(half.columns), half)
-            width, near, path = self._best_width(half, *of_half, walkers, ridges, near)
-            passed.append(path)
-            if width < ENOUGH * half.columns:
-                layer, ridges = half, [near]
-            else:
-                ridges = [each for each in ridges if each >= near]
-        scaling, factors = of_half if layer is not hidden else ridge_factors(moments, hidden)
-        if len(ridges) > 1 and walkers is not at and layer.columns <= WIDE:
-            _, near, path = self._best_width(layer, scaling, factors, walkers, ridges, near)
-            passed.append(path)
-            ridges = [near]
-        width, best, path = self._best_width(layer, scaling, factors, at, ridges, near)
+            _, near, path = self._best_width(half, *of_half, at, ridges, near)
+            del of_half
+            ridges, before = [each for each in ridges if each >= near], [path]
+        elif len(ridges) > 1 and walkers is not at:
+            _, near, path = self._best_width(hidden, scaling, factors, walkers, ridges, near)
+            ridges, before = [near], [path]
+        width, best, path = self._best_width(hidden, scaling, factors, at, ridges, near)
         self.chosen = scaling.leading(width), factors.leading(width)
         if width < hidden.columns:
             self.moments, self.hidden = moments.leading(width), hidden.leading(width)
-        return best, beside(path, *passed)
+        return best, beside(path, *before)
 
     def _best_width(
         self,

@@ -188,16 +188,16 @@ class Builder:
         )
         if hidden is None and not grower.depth and not self.hold:  # candidates are compared on the same rows
             shaped = np.zeros(head_input.scored.n, bool)
+        elif output_spec.strict:  # a row that judges may equal a neuron of another group: it leaves no neuron with it
+            shaped = ~self.judges | self.neurons(width + 1, self.shaping, together=hidden is not None)
         else:
             shaped = self.neurons(width + 1, together=hidden is not None)
-        if output_spec.strict:
-            shaped = shaped | ~self.judges
         return fit_output(head_input, hidden, shaped, output_spec)
 
-    def neurons(self, count: int, *, together: bool = True) -> np.ndarray:
+    def neurons(self, count: int, start: int = 0, *, together: bool = True) -> np.ndarray:
         """Which scored rows are among the first anchors; `together`: with their groups, where others are left."""
         scored, anchors = self.keys
-        neurons = among(scored, anchors[:count])
+        neurons = among(scored, anchors[start:count])
         groups = spread(neurons, self.survey.scored.group)
         return groups if together and np.mean(~groups) >= LEAST_LEFT else neurons
 

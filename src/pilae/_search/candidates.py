@@ -71,7 +71,7 @@ class Candidates(Search[Plan]):
         self.trials: list[Trial] = []
         """Of this round."""
         self.trials.append(self.trial_of(first))
-        if self.halves is not None and self.halves.others is not None:  # few rows: both ways round
+        if self.halves is not None and self.halves.both_ways:  # few rows: both ways round
             swapped = sampled(spec, self.whole, first)._replace(halves=self.halves.swapped())
             self.trials.append(Trial(spec, swapped, first))
 

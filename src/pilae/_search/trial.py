@@ -111,8 +111,8 @@ class Trial(Builder):
         loo = head.residuals()
         if self.halves is None:
             return loo
-        at = loo.chooser > 0
-        return loo.at(at)
+        judges = loo.at(self.judges & (loo.weight > 0))
+        return judges._replace(chooser=judges.weight)
 
     def shape(self, plan: Plan) -> Shape:
         """What labels and anchors say of its neurons: a metric, a unit of length."""
@@ -167,7 +167,7 @@ def sampled(spec: Spec, whole: Sampled, size: Round) -> Sampled:
     # of the scored rows one half chooses, and of the anchors one half shapes
     double = 1 if halves is None else 2
     capacity = max(double * (size.width + 1), spec.width.bound(rows.d))
-    if halves is not None and halves.others is not None:
+    if halves is not None and halves.both_ways:
         capacity = max(capacity, FEW_ROWS)  # both halves will have their turn
     found = survey_rows(sample, SurveySpec(spec.seed, spec.anchors, capacity, double * size.scored))
     return whole._replace(rows=sample, survey=found)
