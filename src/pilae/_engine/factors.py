@@ -12,7 +12,7 @@ EIGEN_WIDTH = 400
 """Up to this width one eigendecomposition serves all ridges; above it one Cholesky factor each is cheaper."""
 
 
-KEPT_NUMBERS = 70_000_000
+KEPT_NUMBERS = 40_000_000
 """Factors of several ridges are kept up to so many numbers: of very wide layers two would be too much to hold."""
 
 
