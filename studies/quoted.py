@@ -88,9 +88,7 @@ QUOTED: dict[str, dict[str, str | Measured]] = {
     "docs/maths.md": {"1%": LIMIT, "200 times": LIMIT, "99%": LIMIT},
     "docs/promises.md": {"256 MB": LIMIT, "100 times": LIMIT},
     "docs/report.md": {"95%": LIMIT},
-    "docs/speed.md": {
-        "30 seconds": FORMAT,
-    },
+    "docs/speed.md": {"30 seconds": FORMAT},
     "docs/stream.md": {"0.99": FORMAT, "1%": LIMIT},
     "docs/tables.md": {"12.3%": FORMAT},
     "studies/README.md": {"24 GB": REASONED},
